@@ -1,7 +1,8 @@
 """The format of Penstock's data in the broker: which formats this release reads, and when it refuses.
 
 The number stands in the key ``{prefix}:format``. It rises with a change that an earlier release would misread. Releases
-before the first that wrote it left no such key: their data is format 0, laid out as format 1.
+before the first that wrote it left no such key: their data is format 0, laid out as format 1. While a backup is
+restored a word stands in its place, which every release refuses: half of a backup must not be worked on.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,9 @@ from penstock.errors import UserError
 
 #: The format that this release writes.
 FORMAT = 1
+
+#: What stands in place of the number while a backup is restored (deploy/backup/restoring.py).
+RESTORING = "restoring"
 
 
 class Handling(Enum):
@@ -25,7 +29,7 @@ OTHERS: Mapping[int, Handling] = {0: Handling.ADOPT}
 
 
 class FormatRefused(UserError):  # noqa: N818 - what happened
-    """The broker's data has a format that this release does not read."""
+    """The broker's data has a format that this release does not read, or is half of a backup."""
 
 
 def adoptable(others: Mapping[int, Handling] = OTHERS) -> tuple[int, ...]:
@@ -42,6 +46,8 @@ def check(found: bytes | str | None, *, own: int = FORMAT, others: Mapping[int, 
     number = int(text) if text.isascii() and text.isdecimal() else None
     if number is not None and number in {own, *others}:
         return number
+    if text == RESTORING:
+        raise FormatRefused("the broker has half of a backup: finish it with `penstock restore FILE`, then start again")
     reads = " and ".join(str(each) for each in sorted({own, *others}))
     if number is None:
         advice = "This is no number: another program wrote it, or this is not Penstock's broker"

@@ -34,6 +34,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
+from penstock._broker_format import FormatRefused
 from scheduler.broker import clients
 from scheduler.format_check import check_format
 from scheduler.keys import Keys
@@ -103,7 +104,8 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     def tick(self, *_: Any, **__: Any) -> float:
         """Does what is due. Returns the seconds until the next tick.
 
-        Raises penstock._broker_format.FormatRefused when the broker's data are those of a newer release.
+        Raises penstock._broker_format.FormatRefused when the broker's data are those of a newer release, or half of a
+        backup.
         """
         self.ticking()
         try:
@@ -125,18 +127,23 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
             self._look = now + FORMAT_CHECK
 
     def _wait(self, trouble: str, error: Exception) -> float:
-        """Logs the trouble unless it is that of the last tick. Returns the seconds until the next tick."""
+        """Logs the trouble unless it is that of the last tick. Returns the seconds until the next tick.
+
+        The broker that is back may have other data: the next tick looks at their format first.
+        """
+        self._look = float("-inf")
         if self._trouble != trouble:
             log.warning(trouble, extra={"error": str(error)})
         self._trouble = trouble
         return float(self.max_interval)
 
     def sync(self) -> None:
-        """Stores the last runs again, in case the broker lost them."""
+        """Stores the last runs again, in case the broker lost them; not into data that this release does not read."""
         if self._upcoming:
             try:
+                self._run(check_format(self._client, self._keys))
                 self._run(self._runs.load({name: upcoming.last for name, upcoming in self._upcoming.items()}))
-            except BROKER_ERRORS as error:
+            except (*BROKER_ERRORS, FormatRefused) as error:
                 log.warning("last runs could not be written", extra={"error": str(error)})
 
     def close(self) -> None:

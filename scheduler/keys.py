@@ -108,7 +108,7 @@ class Keys:
 
     @property
     def format(self) -> str:
-        """The format of the data under this prefix, a number (penstock/_broker_format.py)."""
+        """The format of the data under this prefix, a number; a word during a restore (penstock/_broker_format.py)."""
         return f"{self.tag}:format"
 
     def present(self, identity: str) -> str:

@@ -112,14 +112,14 @@ async def base(
     notify: Notify | None = None,
     sweep_every: float = 1.0,
 ) -> AsyncIterator[BrokerServices]:
-    """Opens the broker's services, and ends this process when the broker's data become those of a newer release.
+    """Opens the broker's services, and ends this process when it may no longer work on the broker's data.
 
     controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
     notify: sends notifications for lanes, to Celery workers if None. sweep_every: seconds between two sweeps by a
     consumer.
 
-    Raises penstock._broker_format.FormatRefused if this release does not read the broker's data, at the end if that was
-    found out meanwhile.
+    Raises penstock._broker_format.FormatRefused if this release does not read the broker's data, or a restore has not
+    ended; at the end if that was found out meanwhile.
     """
     keys = Keys(settings.prefix)
     client = broker_client(settings)
@@ -142,7 +142,6 @@ async def base(
     async with AsyncExitStack() as stack:
         stack.callback(guard.tell)
         stack.push_async_callback(client.aclose)
-        await broker_checks.refuse_half_restored(client, keys)
         await broker_checks.tell(client, keys, settings.broker_address)
         if notify is None:
             notify = Notifier(client, settings.prefix).notify

@@ -139,19 +139,22 @@ def _opened(path: Path) -> int:
 
 
 def verify(path: Path) -> VerifiedBackup:
-    """Reads the whole file. Raises UserError that says what is wrong with it."""
+    """Reads the whole file. Raises UserError that says what is wrong with it, and how much of it can be read."""
     digest, objects, header, ended = hashlib.sha256(), -1, None, None
-    for line in _lines(path):
-        if ended is not None:
-            raise UserError(f"{path}: something follows its end")
-        value = _json(path, line)
-        if header is None:
-            header = _header(path, value)
-        if "sha256" in value:
-            ended = value
-            continue
-        digest.update(line)
-        objects += 1
+    try:
+        for line in _lines(path):
+            if ended is not None:
+                raise UserError(f"{path}: something follows its end")
+            value = _json(path, line)
+            if header is None:
+                header = _header(path, value)
+            if "sha256" in value:
+                ended = value
+                continue
+            digest.update(line)
+            objects += 1
+    except _UnreadableError as error:
+        raise UserError(f"{error} after {max(objects, 0)} objects") from None
     if header is None or ended is None:
         raise UserError(f"{path}: is truncated: its end is missing")
     if ended["sha256"] != digest.hexdigest() or ended.get("objects") != objects:
@@ -163,14 +166,14 @@ def read(backup: VerifiedBackup) -> Iterator[tuple[str, dict[str, SavedKey]]]:
     """Yields the objects of a verified file, each by its name."""
     for line in _lines(backup.path):
         value = _json(backup.path, line)
+        # A value may have half a gigabyte: its line and its JSON go before the next copy comes.
+        del line
         if "object" in value:
-            yield (
-                value["object"],
-                {
-                    key: SavedKey(each["type"], each["expires"], decoded(each["value"]))
-                    for key, each in value["keys"].items()
-                },
-            )
+            saved = {}
+            for key, each in value["keys"].items():
+                saved[key] = SavedKey(each["type"], each["expires"], decoded(each.pop("value")))
+            yield value["object"], saved
+            saved = value = {}
 
 
 def names(backup: VerifiedBackup) -> Iterator[tuple[str, ...]]:
@@ -181,6 +184,10 @@ def names(backup: VerifiedBackup) -> Iterator[tuple[str, ...]]:
             yield tuple(value["keys"])
 
 
+class _UnreadableError(UserError):
+    """The file cannot be read further."""
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") as file:
@@ -188,9 +195,9 @@ def _lines(path: Path) -> Iterator[bytes]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except EOFError:
-        raise UserError(f"{path}: is truncated") from None
+        raise _UnreadableError(f"{path}: is truncated") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: is no backup, or damaged: {error}") from None
+        raise _UnreadableError(f"{path}: is no backup, or damaged ({error})") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
 

@@ -1,8 +1,8 @@
 """Restores a backup into a broker that has none of its keys.
 
 Each object is written under other names first; one script gives all its keys their names. What is there already is
-noted in a marker: a restore that was killed is repeated, and goes on where it was. While the marker is there no process
-of Penstock starts.
+noted in a marker: a restore that was killed is repeated, and goes on where it was. Until it has ended, a word stands
+for the data's format, which every process, pusher and claim refuses (penstock/_broker_format.py).
 """
 
 from collections import defaultdict
@@ -18,6 +18,7 @@ from redis.exceptions import ResponseError
 from deploy.backup import archive, resettle, saved_objects
 from deploy.backup.archive import SavedKey, VerifiedBackup
 from deploy.backup.resettle import MadeClaim
+from penstock._broker_format import RESTORING
 from scheduler.keys import Keys
 from scheduler.scripts import Script, load
 from workers.errors import UserError
@@ -28,6 +29,8 @@ _LOSE = Script(load("scheduler", "lose"))
 _PIECE = 1000
 #: Names of connections of processes, in CLIENT LIST.
 _PROCESSES = ("penstock/", "penstock-beat")
+#: Fields of a marker before the first object: backup, run, and the broker's former format.
+_EMPTY = 3
 
 
 @dataclass
@@ -46,7 +49,7 @@ async def restore(
     """Writes the backup's objects. made: the claims that Jobs in the cluster were made for, by their EventJob's UID.
 
     Raises UserError, before it writes anything, for a backup of another prefix, a broker with such keys or with running
-    processes; redis.exceptions.RedisError.
+    processes, and later if something else writes them; redis.exceptions.RedisError.
     """
     if backup.header.prefix != keys.prefix:
         raise UserError(
@@ -54,10 +57,10 @@ async def restore(
             f"restore it with --prefix {backup.header.prefix}"
         )
     await _check(client, keys, backup)
-    counts = RestoreCounts()
     # One that runs at the same time ends at its next object: what it has staged is removed here.
     run = uuid4().hex
-    await client.hset(keys.restoring, mapping={"id": backup.id, "run": run})
+    await _mark(client, keys, backup, run)
+    counts = RestoreCounts()
     await _unlink_staged(client, keys)
     for number, (name, saved) in enumerate(archive.read(backup)):
         field = f"object {number}"
@@ -68,17 +71,18 @@ async def restore(
         staged = await _stage(client, f"{keys.restoring}:{run}", saved)
         answer = await _COMMIT(client, (keys.restoring, *staged), (run, field))
         if answer == 0:
-            raise UserError("another restore has begun meanwhile")
+            raise UserError("another restore has begun meanwhile, or the broker was emptied")
         if answer != 1:
-            raise UserError(f"{name}: the broker has {answer.decode()} already: something of Penstock runs")
+            raise UserError(
+                f"{name}: the broker has {answer.decode()} already: something else writes to it. Stop all processes of "
+                "Penstock, empty the broker (FLUSHDB), and begin anew"
+            )
         counts.objects += 1
-    if backup.header.data_format:
-        await client.set(keys.format, backup.header.data_format, nx=True)
     if await client.exists(keys.generation):
         # What is derived from the cluster is obtained again, and holders of old leases end before others claim.
         await _LOSE(client, [keys.generation], [uuid4().hex])
     await _unlink_staged(client, keys)
-    await client.delete(keys.restoring)
+    await _unmark(client, keys, backup.header.data_format)
     return counts
 
 
@@ -88,18 +92,15 @@ async def _check(client: Redis, keys: Keys, backup: VerifiedBackup) -> None:
         raise UserError(
             "a restore of another file was interrupted: repeat that one, or empty the broker (FLUSHDB) and begin anew"
         )
-    with suppress(ResponseError):  # an access list may forbid it; what runs is noticed when keys get their names
-        running = sorted({each["name"] for each in await client.client_list() if each["name"].startswith(_PROCESSES)})
-        if running:
-            raise UserError(f"processes of Penstock are connected ({', '.join(running)}): stop them first")
-    form: Any = await client.get(keys.format)
-    if form and backup.header.data_format and form.decode() != backup.header.data_format:
-        raise UserError(
-            f"the backup's data have format {backup.header.data_format}, the broker's {form.decode()}: "
-            "restore with the version of Penstock that took it"
-        )
+    await _refuse_running(client)
     if begun:
         return
+    form = await _format(client, keys)
+    if form and backup.header.data_format and form != backup.header.data_format:
+        raise UserError(
+            f"the backup's data have format {backup.header.data_format}, the broker's {form}: "
+            "restore with the version of Penstock that took it"
+        )
     async for name in client.scan_iter(count=1000):
         text = (name if isinstance(name, bytes) else name.encode()).decode(errors="replace")
         if text.startswith(f"{keys.tag}:") and saved_objects.wanted(keys, text):
@@ -109,6 +110,50 @@ async def _check(client: Redis, keys: Keys, backup: VerifiedBackup) -> None:
         for each in names:
             if not each.startswith(f"{keys.tag}:") and await client.exists(each):
                 raise _not_empty(each)
+
+
+async def _refuse_running(client: Redis) -> None:
+    # An access list may forbid it: what runs then is noticed when keys get their names.
+    with suppress(ResponseError):
+        running = sorted({each["name"] for each in await client.client_list() if each["name"].startswith(_PROCESSES)})
+        if running:
+            raise UserError(f"processes of Penstock are connected ({', '.join(running)}): stop them first")
+
+
+async def _mark(client: Redis, keys: Keys, backup: VerifiedBackup, run: str) -> None:
+    """Begins or goes on. Raises UserError if a process has connected since the check, which no marker kept away."""
+    fields: dict[Any, Any] = {"id": backup.id, "run": run}
+    if (form := await _format(client, keys)) != RESTORING:
+        fields["format"] = form
+    async with client.pipeline() as pipe:
+        pipe.hset(keys.restoring, mapping=fields)
+        pipe.set(keys.format, RESTORING)
+        await pipe.execute()
+    try:
+        await _refuse_running(client)
+    except UserError:
+        # Nothing is there yet: processes may work on as before.
+        if await client.hlen(keys.restoring) == _EMPTY:
+            await _unmark(client, keys)
+        raise
+
+
+async def _unmark(client: Redis, keys: Keys, data_format: str = "") -> None:
+    """Ends the restore. data_format: of the data, empty to leave them the one that they had."""
+    former: Any = await client.hget(keys.restoring, "format")
+    data_format = data_format or (former or b"").decode()
+    async with client.pipeline() as pipe:
+        if data_format:
+            pipe.set(keys.format, data_format)
+        else:
+            pipe.delete(keys.format)
+        pipe.delete(keys.restoring)
+        await pipe.execute()
+
+
+async def _format(client: Redis, keys: Keys) -> str:
+    found: Any = await client.get(keys.format)
+    return (found or b"").decode()
 
 
 def _not_empty(name: str) -> UserError:

@@ -8,19 +8,8 @@ from redis.exceptions import RedisError, ResponseError
 from scheduler.broker import permissions
 from scheduler.broker.address import BrokerAddress
 from scheduler.keys import Keys
-from workers.errors import UserError
 
 log = logging.getLogger(__name__)
-
-
-async def refuse_half_restored(client: Redis, keys: Keys) -> None:
-    """Raises UserError for a broker that has half of a backup. One that does not answer is left to what follows."""
-    try:
-        begun = await client.exists(keys.restoring)
-    except (RedisError, OSError):
-        return
-    if begun:
-        raise UserError("the broker has half of a backup: finish it with `penstock restore FILE`, then start again")
 
 
 async def tell(client: Redis, keys: Keys, address: BrokerAddress) -> None:

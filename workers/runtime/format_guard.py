@@ -1,6 +1,7 @@
-"""The guard of a running process against data of a newer format: it ends the process instead of misreading them.
+"""The guard of a running process against data that it would misread: it ends the process.
 
-A newer release may raise the format while this process runs, and a broker may come back with another one's data.
+A newer release may raise the format while this process runs, a broker may come back with another one's data, and a
+restore may have begun while this process was frozen or cut off.
 Claims are refused by the broker itself (scheduler/lua/claim.lua); all other work ends here, within a second.
 """
 

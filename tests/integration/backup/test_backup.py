@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import os
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import redis.asyncio as redis
 from deploy.backup import archive, resettle, restoring, taking
 from deploy.backup.archive import SavedKey, VerifiedBackup
 from deploy.backup.resettle import MadeClaim
+from penstock._broker_format import RESTORING, FormatRefused
+from penstock.client import AsyncEventStream, Event
 from scheduler.broker import clients
 from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from tests.support.event_jobs import KEYS, PolledEventJob, spec_of
 from tests.support.paths import ROOT
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 from workers import wiring
 from workers.decision.claims import ClaimSettlement
 from workers.errors import UserError
@@ -279,6 +282,16 @@ async def test_a_file_that_is_not_whole_is_refused_before_anything_is_written(
         path.write_bytes(gzip.compress(b"".join(broken)))
         with pytest.raises(UserError, match=r"truncated|damaged|follows its end|no backup"):
             archive.verify(path)
+    # Behind whole objects that can be read it says how many there are.
+    random = archive.SavedKey("string", None, [os.urandom(2_000_000)])
+    header = archive.BackupHeader("penstock", "2026-01-01T00:00:00Z", "redis 7")
+    writer = archive.BackupWriter(path, header)
+    for name in ("a", "b", "c"):
+        writer.add(name, {name: random})
+    writer.finish()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 5 // 6])
+    with pytest.raises(UserError, match="is truncated after 2 objects"):
+        archive.verify(path)
     path.write_bytes(whole)
     with pytest.raises(UserError, match="has format 2"):
         archive.verify(rewritten(path, {"penstock-backup": 2}))
@@ -306,6 +319,98 @@ async def test_while_a_process_of_penstock_is_connected_nothing_is_restored(
         with pytest.raises(UserError, match="processes of Penstock are connected"):
             await restoring.restore(real_redis, KEYS, backup, {})
     assert await real_redis.dbsize() == 0
+
+
+@for_each(None, b"1")
+async def test_a_process_that_connects_before_the_marker_is_there_stops_the_restore(
+    form: bytes | None, real_redis: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, backup = await lost(real_redis, tmp_path / "b")
+    if form:
+        await real_redis.set(KEYS.format, form)
+    await _overtaken(real_redis, redis_url, backup, monkeypatch)
+    assert await real_redis.get(KEYS.format) == form
+    assert await real_redis.keys("*") == ([KEYS.format.encode()] if form else [])
+    await restoring.restore(real_redis, KEYS, backup, {})
+    assert await everything(real_redis) == before
+    assert await real_redis.get(KEYS.format) == form
+
+
+async def test_a_process_that_connects_to_half_of_a_backup_leaves_the_marker(
+    real_redis: redis.Redis, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, backup = await lost(real_redis, tmp_path / "b")
+    await _broken_off(real_redis, backup, monkeypatch)
+    await _overtaken(real_redis, redis_url, backup, monkeypatch)
+    assert await real_redis.get(KEYS.format) == RESTORING.encode()
+    counts = await restoring.restore(real_redis, KEYS, backup, {})
+    assert counts.before == 1
+    assert await everything(real_redis) == before
+
+
+async def test_nothing_is_pushed_into_half_of_a_backup(
+    real_redis: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, backup = await lost(real_redis, tmp_path / "b")
+    await _broken_off(real_redis, backup, monkeypatch)
+    sender = AsyncEventStream(real_redis, "scans", namespace="default")
+    with pytest.raises(FormatRefused, match="half of a backup"):
+        await sender.push(Event("scanned", "/scanner", id="new"))
+    await restoring.restore(real_redis, KEYS, backup, {})
+    assert await everything(real_redis) == before
+    [pushed] = await sender.push(Event("scanned", "/scanner", id="new"))
+    assert pushed.entry
+
+
+async def test_a_key_that_something_else_writes_during_a_restore_stops_it_with_what_to_do(
+    real_redis: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, backup = await lost(real_redis, tmp_path / "b")
+    stage = restoring._stage
+
+    async def overtaken(client: redis.Redis, prefix: str, saved: Any) -> list[str]:
+        if "work" in saved:
+            await client.rpush("work", "by another")
+        return await stage(client, prefix, saved)
+
+    monkeypatch.setattr(restoring, "_stage", overtaken)
+    with pytest.raises(UserError, match=r"the broker has work already: .* \(FLUSHDB\), and begin anew"):
+        await restoring.restore(real_redis, KEYS, backup, {})
+    monkeypatch.setattr(restoring, "_stage", stage)
+    await real_redis.flushdb()
+    await restoring.restore(real_redis, KEYS, backup, {})
+    assert await everything(real_redis) == before
+
+
+async def _overtaken(client: redis.Redis, url: str, backup: VerifiedBackup, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restores a backup while a process connects between the look at all connections and the marker."""
+    mark = restoring._mark
+    async with clients.client(url, client_name="penstock/1.0") as process:
+
+        async def connected(*arguments: Any) -> None:
+            await process.ping()
+            await mark(*arguments)
+
+        with monkeypatch.context() as late:
+            late.setattr(restoring, "_mark", connected)
+            with pytest.raises(UserError, match="processes of Penstock are connected"):
+                await restoring.restore(client, KEYS, backup, {})
+
+
+async def _broken_off(client: redis.Redis, backup: VerifiedBackup, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restores the first object of a backup alone."""
+    stage, staged = restoring._stage, []
+
+    async def killed(*arguments: Any) -> list[str]:
+        if staged:
+            raise RuntimeError("killed")
+        staged.append(None)
+        return await stage(*arguments)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(restoring, "_stage", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            await restoring.restore(client, KEYS, backup, {})
 
 
 async def test_an_object_that_got_its_names_before_the_answer_was_lost_stays_as_it_is(real_redis: redis.Redis) -> None:
@@ -381,6 +486,26 @@ async def test_a_restore_that_is_overtaken_while_it_stages_loses_no_key(
     monkeypatch.setattr(restoring, "_stage", stage)
     await restoring.restore(real_redis, KEYS, backup, {})
     assert await everything(real_redis) == before
+
+
+@for_each([b"x" * 2**23], [b"\xff" * 2**23], [[b"x" * 2**15] * 2**8])
+def test_of_a_long_value_that_was_read_no_other_copy_stays(value: Any, tmp_path: Path) -> None:
+    writer = archive.BackupWriter(tmp_path / "b", archive.BackupHeader("penstock", "2026-01-01T00:00:00Z", "redis 7"))
+    writer.add("long", {"a": archive.SavedKey("string", None, value)})
+    writer.finish()
+    backup = archive.verify(tmp_path / "b")
+    held = []
+    tracemalloc.start()
+    try:
+        for _, saved in archive.read(backup):
+            assert saved["a"].value == value
+            held.append(tracemalloc.get_traced_memory()[0])
+            del saved
+        held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[0] < 2**23 * 1.2
+    assert held[1] < 2**22
 
 
 def test_a_backup_is_for_its_owner_alone_and_follows_no_link(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from celery import Celery
 from celery.schedules import crontab
 from kombu.exceptions import OperationalError
 
+from penstock._broker_format import RESTORING, FormatRefused
 from scheduler import beat
 from scheduler.keys import Keys
 from scheduler.last_runs import LEASE
@@ -20,7 +21,8 @@ from tests.support.valkeys import ValkeyServer
 
 SECOND = 1_000_000
 NOON = int(datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()) * SECOND
-LANE = Keys("test").lane("reconcile")
+KEYS = Keys("test")
+LANE = KEYS.lane("reconcile")
 READY, LATER = LANE.all()[0], LANE.all()[3]
 
 
@@ -244,6 +246,37 @@ def test_after_a_flush_the_running_beats_go_on_and_remember(
     for scheduler in beats:
         scheduler.tick()
     assert emitted() == ["work"]
+
+
+def test_a_beat_neither_starts_on_half_a_backup_nor_writes_to_it(broker: redis.Redis, start_beat: Beats) -> None:
+    broker.set(KEYS.format, RESTORING)
+    with pytest.raises(FormatRefused, match="half of a backup"):
+        start_beat(report=every(seconds=10)).tick()
+    assert broker.keys("*") == [KEYS.format.encode()]
+
+
+def test_a_beat_that_finds_half_a_backup_when_its_broker_is_back_ends_and_writes_nothing(
+    broker: redis.Redis, start_beat: Beats, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = start_beat(report=every(seconds=10))
+    scheduler.tick()
+    with monkeypatch.context() as cut:
+        cut.setattr(scheduler, "_sweep_lanes", raising(redis.ConnectionError("cut off")))
+        scheduler.tick()
+    broker.flushall()
+    broker.set(KEYS.format, RESTORING)
+    clock.forward(seconds=10)
+    with pytest.raises(FormatRefused, match="half of a backup"):
+        scheduler.tick()
+    scheduler.close()
+    assert broker.keys("*") == [KEYS.format.encode()]
+
+
+def raising(error: Exception) -> Callable[[], float]:
+    def fail() -> float:
+        raise error
+
+    return fail
 
 
 def test_a_broker_that_is_away_is_waited_for(clock: Clock, start_beat: Beats) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock._broker_format import FORMAT, OTHERS, FormatRefused, Handling, adoptable, check
+from penstock._broker_format import FORMAT, OTHERS, RESTORING, FormatRefused, Handling, adoptable, check
 from tests.support.tables import for_each
 
 #: Of a release that writes format 3, adopts 2, and reads nothing older.
@@ -24,6 +24,7 @@ def test_own_and_adoptable_formats_are_read(found, number):
     (b"-3", "This is no number"),
     ("٣", "This is no number"),
     (b"\xff", "This is no number"),
+    (RESTORING.encode(), "half of a backup: finish it with `penstock restore FILE`"),
 )
 def test_any_other_format_is_refused_with_both_and_what_to_do(found, problem):
     with pytest.raises(FormatRefused) as refused:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock._broker_format import FORMAT, FormatRefused
+from penstock._broker_format import FORMAT, RESTORING, FormatRefused
 from scheduler.format_check import check_format
 from scheduler.keys import Keys
 from tests.support.tables import for_each
@@ -31,7 +31,7 @@ async def test_a_format_of_a_wrong_type_is_set_aside(fake_redis):
     assert await fake_redis.get(KEYS.format) == str(FORMAT).encode()
 
 
-@for_each(NEWER, "red")
+@for_each(NEWER, "red", RESTORING)
 async def test_no_key_is_claimed_once_the_format_is_newer(found, lane, fake_redis):
     await lane.mark(["jobs.batch/default/a"])
     await fake_redis.set(KEYS.format, found)
