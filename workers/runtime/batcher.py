@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -31,7 +32,8 @@ class Batcher(Generic[Item, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._runner is None:
-            self._runner = asyncio.create_task(self._run())
+            # It carries for all who submit, so that it has none of their contexts.
+            self._runner = asyncio.create_task(self._run(), context=Context())
         return await future
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ takes them, a Celery worker as well as this one.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextvars import Context
 from typing import Any
 
 from redis.asyncio import Redis
@@ -47,7 +48,8 @@ class LaneRunner:
         """Starts a consumer for each notification that finds a free slot. Returns how many found none."""
         starting = min(notifications, self.free)
         for _ in range(starting):
-            task = asyncio.create_task(self._consume(), name=f"consume {self.lane}")
+            # A notification comes out of the work on another key, whose fence and priority must not be inherited.
+            task = asyncio.create_task(self._consume(), name=f"consume {self.lane}", context=Context())
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         return notifications - starting

@@ -64,6 +64,13 @@ async def scale(cluster: Cluster, name: str, number: int) -> None:
     await cluster.patch(Ref(REPLICA_SET, "default", name), {"spec": {"replicas": number}})
 
 
+async def settled(cluster: Cluster, name: str, number: int) -> bool:
+    """Returns whether the controller has seen the newest spec, and this many pods are there."""
+    body = await cluster.get(Ref(REPLICA_SET, "default", name))
+    status = body.get("status") or {}
+    return (status.get("observedGeneration"), status.get("replicas")) == (body["metadata"]["generation"], number)
+
+
 async def members(cluster: Cluster, group: Ref) -> list[Object]:
     pods, _ = await cluster.list(POD, "default")
     return [pod for pod in pods if (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) == group.name]
@@ -110,6 +117,11 @@ async def test_pods_of_a_replicaset_share_a_group_that_follows_it(cluster: Clust
     await scale(cluster, "web", 0)
     await eventually(lambda: is_gone(cluster, group))
     await scale(cluster, "web", 3)
+    await reaches(cluster, group, "Running")
+    # Back before its pods could be deleted: they are the gang's as before.
+    for number in (0, 3):
+        await scale(cluster, "web", number)
+    await eventually(lambda: settled(cluster, "web", 3))
     await reaches(cluster, group, "Running")
     await cluster.delete(ref_of(REPLICA_SET, workload))
     await eventually(lambda: is_gone(cluster, group))

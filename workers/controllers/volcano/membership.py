@@ -1,6 +1,6 @@
 """PodGroups of pods without a Volcano Job: one per owner, created for its pods and kept in line with them."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -241,14 +241,18 @@ def accepts_group(group: Object) -> bool:
 
 
 def decide_group(snapshot: Snapshot, _now: datetime) -> Plan:
-    """Deletes the group of a workload without replicas; else patches it to its newest pod."""
+    """Deletes the group of a workload without replicas and pods; else patches it to its newest pod.
+
+    A workload may get its replicas back before its pods were deleted. Those would be in no group then: it stays.
+    """
     group = snapshot.body
     workload = _workload(snapshot) if group else None
     if group is None or workload is None or group["metadata"].get("deletionTimestamp"):
         return NOTHING
-    if (workload.get("spec") or {}).get("replicas") == 0:
+    pods = _living(snapshot, workload)
+    if (workload.get("spec") or {}).get("replicas") == 0 and all(map(_finished, pods)):
         return Plan((Delete(snapshot.ref, group["metadata"]["uid"]),), "its workload has no replicas")
-    pod = _newest(snapshot, workload)
+    pod = _newest(pods, workload)
     change = patch(group, wanted(pod, workload)) if pod else None
     if change is None:
         return NOTHING
@@ -266,15 +270,19 @@ def _workload(snapshot: Snapshot) -> Object | None:
     return next((body for body in found if owner and body and body["metadata"]["uid"] == owner["uid"]), None)
 
 
-def _newest(snapshot: Snapshot, workload: Object) -> Object | None:
-    """Returns the youngest living pod of the workload; for a StatefulSet, of its update revision."""
-    revision = (workload.get("status") or {}).get("updateRevision")
-    pods = [
+def _living(snapshot: Snapshot, workload: Object) -> list[Object]:
+    """Returns the pods of the workload that are not being deleted."""
+    return [
         pod
         for entry in snapshot.referrers.get(POD.id, ())
         if (pod := entry.body) is not None
         and (controller_of(pod) or {}).get("uid") == workload["metadata"]["uid"]
         and not pod["metadata"].get("deletionTimestamp")
-        and revision in (None, (pod["metadata"].get("labels") or {}).get(_REVISION))
     ]
-    return max(pods, key=age, default=None)
+
+
+def _newest(pods: Iterable[Object], workload: Object) -> Object | None:
+    """Returns the youngest of these pods; for a StatefulSet, of its update revision."""
+    revision = (workload.get("status") or {}).get("updateRevision")
+    of_it = (pod for pod in pods if revision in (None, (pod["metadata"].get("labels") or {}).get(_REVISION)))
+    return max(of_it, key=age, default=None)

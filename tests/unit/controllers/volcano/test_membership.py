@@ -285,7 +285,22 @@ def test_whose_groups_follow_a_workload(group: Object, ours: bool) -> None:
     ("it is not known", None, False),
 )
 def test_the_group_goes_with_the_last_replica(owner: Object | None, gone: bool) -> None:
-    plan = kept(group_of(MEMBER, workload()), owner, MEMBER)
+    plan = kept(group_of(MEMBER, workload()), owner)
+    assert plan.steps == ((Delete(Ref(POD_GROUP, "team", "podgroup-w"), "g"),) if gone else ())
+
+
+OWNED = owned_by(REPLICA_SET)
+
+
+@cases(
+    ("living", MEMBER, False),
+    ("leaving", pod(owner=OWNED, metadata={"deletionTimestamp": "t"}), True),
+    ("over", pod(owner=OWNED, phase="Succeeded"), True),
+    ("another's", pod(owner=owned_by(REPLICA_SET, uid="other")), True),
+)
+def test_the_group_stays_for_pods_that_the_workload_has_yet_to_delete(member: Object, gone: bool) -> None:
+    # It may get its replicas back before that, and keep them.
+    plan = kept(group_of(MEMBER, workload()), workload(replicas=0), member)
     assert plan.steps == ((Delete(Ref(POD_GROUP, "team", "podgroup-w"), "g"),) if gone else ())
 
 

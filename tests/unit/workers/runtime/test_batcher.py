@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from workers.client.request_limiter import Priority, context_of, requests
 from workers.runtime.batcher import Batcher
 
 
@@ -25,6 +26,14 @@ async def test_what_arrives_while_a_batch_is_on_its_way_forms_the_next_batch():
     gate.set()
     assert await asyncio.gather(*first, *later) == [10, 20, 30, 40, 50]
     assert batches == [[1, 2], [3, 4, 5]]
+
+
+async def test_a_batch_has_the_context_of_none_who_submitted_to_it():
+    async def carry(items):
+        return [context_of("GET").priority for _ in items]
+
+    with requests(Priority.START):
+        assert await Batcher(carry).submit(1) == Priority.READ
 
 
 async def test_a_batch_is_never_larger_than_the_limit():

@@ -7,6 +7,7 @@ from redis.exceptions import ConnectionError
 
 from tests.support.conditions import eventually
 from tests.support.tables import for_each
+from workers.client.request_limiter import Priority, RequestContext, context_of, requests
 from workers.lanes import queue_key
 from workers.runtime.lane_runners import InProcessNotifier, LaneRunner, take_messages
 
@@ -18,8 +19,10 @@ class Consumer:
         self.go_on = asyncio.Event()
         self.running = self.most = self.done = 0
         self.error = None
+        self.context = None
 
     async def consume(self):
+        self.context = context_of("GET")
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -63,6 +66,18 @@ async def test_what_finds_no_free_slot_is_offered_to_other_processes(runner, con
     await eventually(lambda: consumer.running == 2)
     consumer.go_on.set()
     await eventually(lambda: consumer.done == 2 and runner.free == 2)
+
+
+async def test_a_consumer_that_the_work_on_a_key_starts_inherits_neither_its_fence_nor_its_priority(runner, consumer):
+    def lost():
+        raise AssertionError("the lease of another key ran out")
+
+    notifier = InProcessNotifier(Others())
+    notifier.add(runner)
+    with requests(Priority.START, lost):
+        await notifier.notify({"reconcile": 1})
+    await eventually(lambda: consumer.running == 1)
+    assert consumer.context == RequestContext(Priority.READ)
 
 
 @for_each(ConnectionError("away"), ValueError("a defect"))
