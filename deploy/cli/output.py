@@ -4,6 +4,7 @@ It writes colours only to a terminal and only without NO_COLOR, so that pipes re
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -28,21 +29,35 @@ def coloured() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
+#: What a terminal obeys instead of showing it; not the sequences of our own colours, which can do no harm.
+_CONTROL = re.compile(r"(?!\x1b\[(?:0|1|31|32|33)m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+    r"""Returns the text with control characters written out, as ``\x1b``: data of others must not drive a terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def say(text: str = "") -> None:
-    """Prints one line of results to standard output."""
+    """Prints one line of results to standard output, with its control characters written out."""
+    pass_on(visible(text))
+
+
+def pass_on(text: str) -> None:
+    """Prints one line as it is: of a container's log."""
     click.echo(text, color=coloured())
 
 
 def note(text: str) -> None:
     """Prints one line to standard error, which pipes do not carry."""
-    click.echo(text, err=True)
+    click.echo(visible(text), err=True)
 
 
 def reason(error: Exception) -> str:
     """Returns an error's message on one line, the server's own message if the error carries one."""
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
-    return " ".join(str(message or error).split()) or type(error).__name__
+    return " ".join(visible(str(message or error)).split()) or type(error).__name__
 
 
 def widths(rows: Iterable[Sequence[str]]) -> list[int]:
@@ -55,7 +70,7 @@ def line(cells: Sequence[str], columns: Sequence[int]) -> str:
     padded = [cell.ljust(width) for cell, width in zip(cells, columns, strict=True)]
     if coloured():
         padded = [_painted(cell) for cell in padded]
-    return "   ".join(padded).rstrip()
+    return "   ".join(padded).rstrip(" ")
 
 
 def _painted(cell: str) -> str:
@@ -66,7 +81,7 @@ def _painted(cell: str) -> str:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
     """Prints a table with aligned columns below its header."""
     columns = widths([header, *rows])
-    titles = indent + "   ".join(title.ljust(width) for title, width in zip(header, columns, strict=True)).rstrip()
+    titles = indent + "   ".join(title.ljust(width) for title, width in zip(header, columns, strict=True)).rstrip(" ")
     say(click.style(titles, bold=True) if coloured() else titles)
     for row in rows:
         say(indent + line(row, columns))
@@ -91,7 +106,9 @@ def as_json(value: Any) -> str:
     """Returns JSON, indented by two spaces."""
     import json
 
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # JSON leaves those of the later block as they are, which terminals obey, too.
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def age(since: str | None, now: datetime) -> str:

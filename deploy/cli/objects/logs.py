@@ -166,7 +166,7 @@ async def printed(
         prefix = mark if len(streams) > 1 else ""
         path = POD.path(namespace, pod, "log")
         async for line in cluster.stream_lines(path, {**query, "container": container}):
-            output.say(prefix + line.decode(errors="replace"))
+            output.pass_on(prefix + line.decode(errors="replace"))
 
     if side_by_side:
         await asyncio.gather(*(one(*stream) for stream in streams))

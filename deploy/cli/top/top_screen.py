@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -101,7 +102,7 @@ class TopScreen(App[None]):
         self.run_worker(self._follow(), exit_on_error=False)
 
     @property
-    def _table(self) -> "DataTable[str]":
+    def _table(self) -> "DataTable[Text]":
         return self.query_one(DataTable)
 
     async def _follow(self) -> None:
@@ -142,7 +143,8 @@ class TopScreen(App[None]):
         )
         table.clear()
         for row in self._shown:
-            table.add_row(*top_rows.cells(row, top_reader.age(row.since, now)))
+            # The table takes a string for markup.
+            table.add_row(*(Text(output.visible(each)) for each in top_rows.cells(row, top_reader.age(row.since, now))))
         refs = [row.ref for row in self._shown]
         table.move_cursor(row=refs.index(before.ref) if before and before.ref in refs else place)
         self.query_one("#pipeline", Static).update("\n".join(self._head(view)))

@@ -1,5 +1,6 @@
 """Tables, durations, YAML and colours of the output."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -65,6 +66,29 @@ def test_colours_are_for_terminals_without_no_color(
     monkeypatch.setenv("NO_COLOR", no_color)
     output.table(["STATE"], [["Failed"]])
     assert ("\x1b[" in capsys.readouterr().out) is wanted
+
+
+@cases(
+    ("a title of the window", "\x1b]0;mine\x07", r"\x1b]0;mine\x07"),
+    ("hidden text", "\x1b[8mhidden", r"\x1b[8mhidden"),
+    ("the later block", "\x9b2J\x85", r"\x9b2J\x85"),
+    ("over the line before", "safe\rwrong\x08\x7f\x00", r"safe\x0dwrong\x08\x7f\x00"),
+    ("letters, tabs and lines", "\ttäglich\n日次", "\ttäglich\n日次"),
+)
+def test_control_characters_in_data_reach_no_terminal(
+    text: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output.say(text)
+    output.table([text], [[text]])
+    output.note(text)
+    told = capsys.readouterr()
+    assert told.out == f"{shown}\n" * 3
+    assert told.err == f"{shown}\n"
+    assert output.reason(ValueError(text)) == " ".join(shown.split())
+    for write, read in ((output.as_json, json.loads), (output.as_yaml, yaml.safe_load)):
+        written = write({"a": text})
+        assert read(written) == {"a": text}
+        assert output.visible(written) == written
 
 
 def test_yaml_keeps_order_and_reads_back_as_it_was() -> None:

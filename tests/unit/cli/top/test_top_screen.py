@@ -111,6 +111,21 @@ async def test_the_screen_fits_in_80_by_24(cluster: Cluster) -> None:
     assert lines[5].split() == ["EventJob", "default", "orders", "Suspended", "1", "0", "4", "0", "-"]
 
 
+async def test_markup_and_control_characters_in_data_are_shown_as_they_are(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = TopRow(Ref(SCALED_JOB, "default", "crunch"), "[/bold] [red]A\x1b[8m")
+
+    async def read(*_: Any) -> TopView:
+        return TopView((row,), LANES)
+
+    monkeypatch.setattr(top_reader, "read", read)
+    app = screen()
+    async with shown(app):
+        lines = text(app)
+    assert r"[/bold] [red]A\x1b[8m" in lines[4]
+
+
 async def test_keys_sort_and_reverse(cluster: Cluster) -> None:
     app = screen()
     async with shown(app) as pilot:
