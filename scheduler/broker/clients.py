@@ -67,7 +67,12 @@ class _Managed:
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         task = asyncio.current_task()
         before = task.cancelling() if task else 0
-        await super().send_packed_command(command, check_health)  # type: ignore[misc]
+        try:
+            await super().send_packed_command(command, check_health)  # type: ignore[misc]
+        except RuntimeError as error:
+            # uvloop says so of a transport that is closed already. redis-py connects anew after a ConnectionError.
+            await self.disconnect(nowait=True)  # type: ignore[attr-defined]
+            raise exceptions.ConnectionError(f"the connection is closed: {error}") from error
         if task and task.cancelling() > before:
             # The command was sent; its answer must not be read as the next command's.
             await self.disconnect(nowait=True)  # type: ignore[attr-defined]

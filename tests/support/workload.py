@@ -145,11 +145,15 @@ class Workload:
 
     async def settle(self) -> None:
         """Returns when everything asked for is done."""
+        done: set[str] = set()
+        lacking: list[str] = []
 
         async def so() -> bool:
-            return self.items | self.events <= await self.done()
+            done.update(await self.done())
+            lacking[:] = sorted((self.items | self.events) - done)
+            return not lacking
 
-        await eventually(so, PATIENCE, told=lambda: f"done: {self.items | self.events}")
+        await eventually(so, PATIENCE, told=lambda: f"all is done, and not only {len(done)}; lacking: {lacking}")
 
     async def faults(self) -> list[str]:
         """Returns what was done twice or not at all, and slots that were skipped."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import redis.asyncio as redis
+import uvloop
 from redis.asyncio.connection import AbstractConnection, Connection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -39,6 +40,35 @@ async def test_a_cancelled_call_is_cancelled_whatever_moment_it_is_in(redis_url:
         assert done, "the cancellation was forgotten"
         assert task.cancelled()
         assert await client.eval("return ARGV[1]", 0, "next") == b"next"
+
+
+@for_each(asyncio.new_event_loop, uvloop.new_event_loop)
+def test_a_connection_that_was_closed_a_moment_before_its_use_is_opened_anew(loop: Any, redis_url: str) -> None:
+    async def scenario() -> None:
+        async with clients.client(redis_url, max_connections=1, retry=Retry(NoBackoff(), 1)) as client:
+            await client.ping()
+            pool = client.connection_pool
+            usual = pool.get_connection
+
+            async def closed() -> Any:
+                connection = await usual()
+                if not broken:
+                    broken.append(connection)
+                    connection._writer.transport.abort()
+                    # The transport is closed in the next turn of the loop, before anything is read.
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                return connection
+
+            for ask in (lambda: client.echo("a"), lambda: fast_path.together(client, [("ECHO", "a")])):
+                broken: list[Any] = []
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(pool, "get_connection", closed)
+                    assert await ask() in (b"a", [b"a"])
+                assert broken
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
 async def test_a_url_chooses_the_kind_of_connection(redis_url: str) -> None:
