@@ -102,12 +102,13 @@ class Workload:
     async def event(self) -> str:
         """Pushes one more event, to whichever gateway takes it; returns its id."""
         name = f"event-{next(self._numbers)}"
-        self.events.add(name)
 
         async def taken() -> bool:
             return any([await _push(url, name) for url in self.gateways()])
 
         await eventually(taken, told=lambda: f"a gateway takes {name}")
+        # Only now: one whose push was cancelled need not be done.
+        self.events.add(name)
         return name
 
     async def feed(self, pause: float) -> None:
