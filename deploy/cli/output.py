@@ -96,7 +96,9 @@ def as_yaml(value: Any) -> str:
             return True
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+        # The library takes NEL for a line break that needs no quotes.
+        style = '"' if "\x85" in value else "|" if "\n" in value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=2**16)).rstrip("\n")

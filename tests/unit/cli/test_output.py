@@ -72,6 +72,7 @@ def test_colours_are_for_terminals_without_no_color(
     ("a title of the window", "\x1b]0;mine\x07", r"\x1b]0;mine\x07"),
     ("hidden text", "\x1b[8mhidden", r"\x1b[8mhidden"),
     ("the later block", "\x9b2J\x85", r"\x9b2J\x85"),
+    ("a line of its own", "a\x85b", r"a\x85b"),
     ("over the line before", "safe\rwrong\x08\x7f\x00", r"safe\x0dwrong\x08\x7f\x00"),
     ("letters, tabs and lines", "\ttäglich\n日次", "\ttäglich\n日次"),
 )
