@@ -19,6 +19,7 @@ from deploy.backup import archive, resettle, saved_objects
 from deploy.backup.archive import SavedKey, VerifiedBackup
 from deploy.backup.resettle import MadeClaim
 from penstock._broker_format import RESTORING
+from scheduler.format_check import stored_format
 from scheduler.keys import Keys
 from scheduler.scripts import Script, load
 from workers.errors import UserError
@@ -95,7 +96,7 @@ async def _check(client: Redis, keys: Keys, backup: VerifiedBackup) -> None:
     await _refuse_running(client)
     if begun:
         return
-    form = await _format(client, keys)
+    form = await stored_format(client, keys)
     if form and backup.header.data_format and form != backup.header.data_format:
         raise UserError(
             f"the backup's data have format {backup.header.data_format}, the broker's {form}: "
@@ -123,7 +124,7 @@ async def _refuse_running(client: Redis) -> None:
 async def _mark(client: Redis, keys: Keys, backup: VerifiedBackup, run: str) -> None:
     """Begins or goes on. Raises UserError if a process has connected since the check, which no marker kept away."""
     fields: dict[Any, Any] = {"id": backup.id, "run": run}
-    if (form := await _format(client, keys)) != RESTORING:
+    if (form := await stored_format(client, keys)) != RESTORING:
         fields["format"] = form
     async with client.pipeline() as pipe:
         pipe.hset(keys.restoring, mapping=fields)
@@ -149,11 +150,6 @@ async def _unmark(client: Redis, keys: Keys, data_format: str = "") -> None:
             pipe.delete(keys.format)
         pipe.delete(keys.restoring)
         await pipe.execute()
-
-
-async def _format(client: Redis, keys: Keys) -> str:
-    found: Any = await client.get(keys.format)
-    return (found or b"").decode()
 
 
 def _not_empty(name: str) -> UserError:

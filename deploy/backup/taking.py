@@ -13,6 +13,7 @@ from redis.exceptions import ResponseError
 from deploy.backup import saved_objects
 from deploy.backup.archive import BackupHeader, BackupWriter, SavedKey
 from deploy.backup.saved_objects import SavedObject
+from scheduler.format_check import stored_format
 from scheduler.keys import Keys, type_of
 from workers.api import times
 from workers.errors import UserError
@@ -43,8 +44,8 @@ async def take(client: Redis, keys: Keys, path: Path) -> BackupCounts:
         raise UserError("the broker has half of a restore: finish it with `penstock restore` first")
     seconds, micros = await client.time()
     now = datetime.fromtimestamp(int(seconds) + int(micros) / 1e6, UTC)
-    form: Any = await client.get(keys.format)
-    header = BackupHeader(keys.prefix, times.render(now), await _server(client), (form or b"").decode())
+    form = await stored_format(client, keys)
+    header = BackupHeader(keys.prefix, times.render(now), await _server(client), form)
     writer, counts = BackupWriter(path, header), BackupCounts()
     try:
         async for name, saved in objects(client, keys):

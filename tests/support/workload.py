@@ -146,15 +146,14 @@ class Workload:
 
     async def settle(self) -> None:
         """Returns when everything asked for is done."""
-        done: set[str] = set()
-        lacking: list[str] = []
+        lacking: set[str] = set()
 
         async def so() -> bool:
-            done.update(await self.done())
-            lacking[:] = sorted((self.items | self.events) - done)
+            nonlocal lacking
+            lacking = (self.items | self.events) - await self.done()
             return not lacking
 
-        await eventually(so, PATIENCE, told=lambda: f"all is done, and not only {len(done)}; lacking: {lacking}")
+        await eventually(so, PATIENCE, told=lambda: f"done: {sorted(lacking)}")
 
     async def faults(self) -> list[str]:
         """Returns what was done twice or not at all, and slots that were skipped."""
