@@ -201,7 +201,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     # Booked keys of the lanes.
 
     def _sweep_lanes(self) -> float:
-        """Returns the seconds until a booked key is due."""
+        """Returns the seconds until a booked key is due or a lease ends."""
         sleep, failures = LONGEST_SLEEP, []
         for lane, swept in zip(self._lanes, self._run(self._swept()), strict=True):
             # The notifications of one lane are sent although another lane failed: its sweep has counted them.

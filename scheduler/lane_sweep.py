@@ -12,7 +12,7 @@ CALLS = 80
 
 
 async def sweep_due(lane: Lane) -> tuple[int, float]:
-    """Makes due keys ready. Returns the notifications to send, and the seconds until a booked key is due (or infinity).
+    """Makes due keys ready. Returns the notifications to send, and the seconds until the next are due (or infinity).
 
     Raises redis.exceptions.RedisError, as the lane does.
     """

@@ -164,8 +164,8 @@ class Finishing:
 class Swept:
     """moved: entries that were due or expired. notifications: to be sent by the caller.
 
-    next: when the next entry is due (seconds since the epoch, broker's clock), or None when nothing is booked. now: the
-    moment of the sweep, in the same terms.
+    next: when the next entry is due or the next lease ends (seconds since the epoch, broker's clock), or None when
+    nothing is booked or leased. now: the moment of the sweep, in the same terms.
     """
 
     moved: int

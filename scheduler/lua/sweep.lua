@@ -11,7 +11,7 @@
 --       4, 5   backoff: base and cap (us)
 --       6      most entries to move of each sort
 --       7      patience: how long ready keys may go unclaimed before a notification counts as lost (us)
--- Answer: {moved, notifications to send, due moment of the next entry (us; 0: none), this moment (us)}
+-- Answer: {moved, notifications to send, when the next entry is due or the next lease ends (us; 0: none), this moment (us)}
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
 -- include: backoff
@@ -89,5 +89,9 @@ if notifications == 0 and notifications_lost() then
   redis.call('HSET', of.meta, 'notifications', 1)
   notifications = 1
 end
-local next_due = redis.call('ZRANGE', of.later, 0, 0, 'WITHSCORES')
-return { #due + #expired, notifications, next_due[2] and math.ceil(tonumber(next_due[2])) or 0, now }
+-- Of a lease that is renewed the end is always some seconds away: only that of a killed process is waited for.
+local upcoming = math.huge
+for _, set in ipairs({ of.later, of.leases }) do
+  upcoming = math.min(upcoming, tonumber(redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2] or math.huge))
+end
+return { #due + #expired, notifications, upcoming < math.huge and math.ceil(upcoming) or 0, now }

@@ -5,6 +5,7 @@ when its Job is complete and accounted for. Of the watches the leader is struck.
 `FAILOVER_RUNS` says how often each is struck.
 """
 
+import asyncio
 import os
 import statistics
 import sys
@@ -13,11 +14,14 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import redis.asyncio as redis
+
 from tests.benchmarks.harness import Figure
 from tests.chaos.disasters import FROZEN, KILLED, NO_API, NO_BROKER, Disaster, victim
 from tests.support.conditions import eventually
 from tests.support.members import Installation, installation
-from tests.support.workload import Workload, workload
+from tests.support.workload import ITEMS, Workload, workload
+from workers.api.kinds import SCALED_JOB, Ref
 
 RUNS = int(os.environ.get("FAILOVER_RUNS", "3"))
 #: Frozen and cut off ones are let go after this time at the latest, seconds.
@@ -63,11 +67,8 @@ async def _timed(work: Workload, part: str) -> float:
 async def _struck(made: Installation, work: Workload, part: str, disaster: Disaster) -> float:
     struck = await victim(made, work, part)
     if part == "worker" and disaster is KILLED:
-        # What it claims now it has in hand when it dies.
         struck.api.drop()
-        for _ in range(4):
-            await work.item()
-        await _claimed(work)
+        await _in_hand(made, work)
     disaster.begin(struck)
     began = time.perf_counter()
     if part == "gateway":
@@ -86,13 +87,20 @@ async def _struck(made: Installation, work: Workload, part: str, disaster: Disas
     return took
 
 
-async def _claimed(work: Workload) -> None:
-    """Returns when the items were taken from the list."""
+async def _in_hand(made: Installation, work: Workload) -> None:
+    """Returns when a worker that cannot reach the API server has the ScaledJob: the other one gives it back at once."""
+    leased = "{penstock}:lane:reconcile:leased"
+    key = Ref(SCALED_JOB, "default", ITEMS).key
+    async with redis.Redis.from_url(made.broker_url) as client:
 
-    async def so() -> bool:
-        return not await work.queue.llen("items")
+        async def so() -> bool:
+            await work.item()
+            await asyncio.sleep(0.3)
+            token = await client.hget(leased, key)
+            await asyncio.sleep(0.3)
+            return token is not None and await client.hget(leased, key) == token
 
-    await eventually(so)
+        await eventually(so)
 
 
 async def _all_done(work: Workload) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from workers import errors
 from workers.api.kinds import Kind, Object, Ref, ref_of
 from workers.client.rest import WatchEvent
+from workers.client.transport import IdleWait
 
 
 class FakeCluster:
@@ -97,11 +98,11 @@ class FakeCluster:
         resource_version: str,
         label_selector: str = "",
         timeout: float,
-        idle: float = 1.0,
+        idle: IdleWait | None = None,
     ) -> AsyncGenerator[tuple[WatchEvent, ...], None]:
         await self._called()
         self.watches.append(resource_version)
-        at, breaks = int(resource_version), self._break
+        at, breaks, waits = int(resource_version), self._break, idle or IdleWait(1.0)
         if at <= self.forgotten:
             raise errors.Gone("too old resource version", status=410)
         while True:
@@ -113,7 +114,7 @@ class FakeCluster:
             yield ()
             changed = self._changed
             try:
-                async with asyncio.timeout(idle):
+                async with waits.timeout():
                     await changed.wait()
             except TimeoutError:
                 continue

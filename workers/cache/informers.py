@@ -1,11 +1,12 @@
 """The shared informers of a process: a reflector per kind, running while this process leads the kind."""
 
 import asyncio
+import logging
 import re
 import secrets
 import socket
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, nullcontext, suppress
+from contextlib import AsyncExitStack, aclosing, nullcontext, suppress
 
 from redis.exceptions import RedisError
 
@@ -15,12 +16,18 @@ from workers.cache.store import LeadershipLost, Store
 from workers.client.leader_election import Elector, Terms, Work
 from workers.client.rest import Cluster
 from workers.errors import Unavailable
+from workers.json_logs import Outage
 from workers.metrics.objects import OBJECT_METRICS
 from workers.metrics.servers import LEADER
 from workers.runtime.health import STILL, Health
 from workers.runtime.leases import Notify
 from workers.runtime.presence import Presence
 from workers.settings import Settings
+
+log = logging.getLogger(__name__)
+
+#: Seconds until a broken subscription is tried again.
+AGAIN = 1.0
 
 
 async def run_informers(
@@ -45,6 +52,8 @@ async def run_informers(
         asyncio.TaskGroup() as group,
         AsyncExitStack() as stack,
     ):
+        asked = {kind.id: asyncio.Event() for kind in kinds}
+        group.create_task(_receive_requests(store, asked), name="requests for proofs")
         for kind, selector in kinds.items():
             reflector = Reflector(
                 cluster,
@@ -55,6 +64,7 @@ async def run_informers(
                 selector=selector,
                 pace=pace(settings),
                 table=OBJECT_METRICS.table(kind),
+                asked=asked[kind.id],
             )
             lease = Ref(LEASE, settings.own_namespace, lease_name(settings.prefix, kind))
             name = f"inform {kind.id}"
@@ -66,6 +76,21 @@ async def run_informers(
             informing = group.create_task(elector.lead(_until_deposed(kind, reflector)), name=name)
             stack.enter_context(health.endless({name: informing}))
         await asyncio.Future()
+
+
+async def _receive_requests(store: Store, asked: Mapping[str, asyncio.Event]) -> None:
+    """Sets the events of the kinds whose freshness is to be proved at once."""
+    outage = Outage(log)
+    while True:
+        try:
+            async with aclosing(store.proofs_asked_for()) as messages:
+                async for ids in messages:
+                    outage.over("requests for proofs of freshness arrive again")
+                    for id in asked.keys() & ids:
+                        asked[id].set()
+        except (RedisError, OSError) as error:
+            outage.lasts("requests for proofs of freshness do not arrive", error=str(error))
+            await asyncio.sleep(AGAIN)
 
 
 def pace(settings: Settings) -> Pace:

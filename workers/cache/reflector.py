@@ -24,6 +24,7 @@ from workers.cache.codec import require_stored
 from workers.cache.store import BATCH, LeadershipLost, Listing, ObjectVersion, Store, StoreLost
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import WatchEvent
+from workers.client.transport import IdleWait
 from workers.json_logs import Outage
 from workers.metrics.objects import ObjectTable
 from workers.runtime.leases import Notify
@@ -46,7 +47,7 @@ class ReflectorApi(Protocol):
         resource_version: str,
         label_selector: str = "",
         timeout: float,
-        idle: float = 1.0,
+        idle: IdleWait | None = None,
     ) -> AsyncGenerator[tuple[WatchEvent, ...], None]: ...
 
 
@@ -56,8 +57,9 @@ class Pace:
 
     beat: between two claims of freshness. probe: silence of a watch after which a small list must prove that the server
     is alive. base, cap: first and longest pause after failures in a row. A quiet kind is up to probe + 2 * beat old,
-    which must be well below the age at which it counts as stale. gather: pause before a watch is read on while it shows
-    nothing but what was written through.
+    which must be well below the age at which it counts as stale. settle: after a probe that was asked for, until what
+    happened before it must have arrived. gather: pause before a watch is read on while it shows nothing but what was
+    written through.
     """
 
     relist: float = 1200.0
@@ -66,6 +68,7 @@ class Pace:
     probe: float = 3.0
     base: float = 0.2
     cap: float = 30.0
+    settle: float = 0.1
     gather: float = 0.02
 
     def pause(self, failures: int) -> float:
@@ -80,7 +83,7 @@ ECHOES = 8
 class _Stream:
     """The progress of one namespace's watch."""
 
-    def __init__(self, namespace: str, version: str, fresh: float) -> None:
+    def __init__(self, namespace: str, version: str, fresh: float, beat: float) -> None:
         self.namespace = namespace
         self.version = version
         # The moment on our monotonic clock up to which all changes are stored.
@@ -88,13 +91,16 @@ class _Stream:
         self.failures = 0
         # Stores since the last that changed something.
         self.echoes = 0
+        self.idle = IdleWait(beat)
+        # Set whenever nothing more can be read.
+        self.drained = asyncio.Event()
 
 
 class Reflector:
     """The reflector of one kind; only the kind's leader calls `run`, with the epoch of its leadership.
 
     namespaces: the ones to follow, none for all. selector: labels the objects must have. table: the objects' metrics.
-    clock: monotonic seconds.
+    asked: set when a decision waits for proof that the store has everything. clock: monotonic seconds.
     """
 
     def __init__(
@@ -108,6 +114,7 @@ class Reflector:
         selector: str = "",
         pace: Pace = Pace(),
         table: ObjectTable | None = None,
+        asked: asyncio.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
@@ -119,6 +126,7 @@ class Reflector:
         self._pace = pace
         self._table = table
         self._clock = clock
+        self._asked = asked or asyncio.Event()
         self._probed = -math.inf
         self._offset: float | None = None
 
@@ -138,7 +146,8 @@ class Reflector:
             try:
                 streams = await self._list(epoch)
                 follow = [self._follow(epoch, stream) for stream in streams]
-                await _first_to_fail(*follow, self._beat(epoch, streams), self._relist(epoch))
+                proving = self._prove_when_asked(epoch, streams)
+                await _first_to_fail(*follow, self._beat(epoch, streams), proving, self._relist(epoch))
             except (errors.Gone, StoreLost) as error:
                 log.info("listing again", extra={"kind": self._kind.id, "reason": str(error)})
             except (errors.ClusterError, RedisError) as error:
@@ -164,7 +173,7 @@ class Reflector:
         if self._table:
             self._table.finish()
         await self._claim(epoch, started)
-        return [_Stream(namespace, version, started) for namespace, version in versions.items()]
+        return [_Stream(namespace, version, started, self._pace.beat) for namespace, version in versions.items()]
 
     async def _list_one(self, listing: Listing, namespace: str) -> str:
         version = ""
@@ -216,7 +225,7 @@ class Reflector:
             resource_version=stream.version,
             label_selector=self._selector,
             timeout=self._pace.watch * random.uniform(0.9, 1.1),
-            idle=self._pace.beat,
+            idle=stream.idle,
         )
         async with aclosing(bursts):
             async for burst in bursts:
@@ -238,6 +247,7 @@ class Reflector:
                     # connection proves nothing: the watch may have missed what happened since.
                     proof = max(last_event, self._probed if self._probed > opened else -math.inf)
                     stream.fresh = max(stream.fresh, proof)
+                    stream.drained.set()
 
     async def _store_burst(self, epoch: int, stream: _Stream, burst: Sequence[WatchEvent]) -> None:
         readable = [event for event in burst if self._is_readable(event)]
@@ -285,6 +295,21 @@ class Reflector:
             else:
                 outage.over("freshness is claimed again", kind=self._kind.id)
 
+    async def _prove_when_asked(self, epoch: int, streams: Sequence[_Stream]) -> None:
+        """Proves and claims freshness whenever it is asked for. Raises as `_beat` does."""
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            try:
+                await self._probe()
+                await asyncio.sleep(self._pace.settle)
+                async with asyncio.timeout(self._pace.beat):
+                    await asyncio.gather(*map(_drain, streams))
+                await self._claim(epoch, min(stream.fresh for stream in streams))
+            except (errors.ClusterError, RedisError, TimeoutError) as error:
+                # It is asked for again, and claimed by `_beat` at the latest.
+                log.info("freshness could not be proved", extra={"kind": self._kind.id, "error": str(error)})
+
     async def _probe(self) -> None:
         """Lists a single object, to prove that the server answers."""
         started = self._clock()
@@ -305,6 +330,13 @@ class Reflector:
         # Our clock is read after the answer: the offset to the broker's clock is too small by the answer's way back, or
         # by the time this process was stopped. The error makes the kind older, never fresher than it is.
         self._offset = now / 1e6 - self._clock()
+
+
+async def _drain(stream: _Stream) -> None:
+    """Returns once everything that has arrived on the stream is stored."""
+    stream.drained.clear()
+    stream.idle.cut()
+    await stream.drained.wait()
 
 
 async def _first_to_fail(*endless: Coroutine[Any, Any, None]) -> None:

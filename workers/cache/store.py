@@ -8,14 +8,14 @@ dies leaves both done or neither.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from scheduler.broker.fast_path import together
 from scheduler.keys import Keys
@@ -147,7 +147,10 @@ class StoreKeys:
 
     @property
     def freshness(self) -> str:
-        """HASH kind id -> its reflector's progress (workers/lua/freshness.lua)."""
+        """HASH kind id -> its reflector's progress (workers/lua/freshness.lua).
+
+        A channel of this name carries the ids of kinds whose freshness is to be proved, separated by spaces.
+        """
         return f"{self.keys.tag}:freshness"
 
     def objects(self, kind_id: str) -> str:
@@ -545,6 +548,19 @@ class Store:
     async def require_fresh(self, kinds: Sequence[Kind], limit: float) -> None:
         """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""
         require_fresh(await self.freshness(kinds), kinds, limit)
+
+    async def ask_for_proof(self, kinds: Iterable[Kind]) -> None:
+        """Asks the reflectors of these kinds to prove their freshness at once; without an answer it is proved later."""
+        with suppress(NoPermissionError):
+            await self._client.publish(self.keys.freshness, " ".join(kind.id for kind in kinds))
+
+    async def proofs_asked_for(self) -> AsyncGenerator[list[str], None]:
+        """Yields the ids of the kinds that `ask_for_proof` asks for from now on."""
+        async with self._client.pubsub(ignore_subscribe_messages=True) as pubsub:
+            await pubsub.subscribe(self.keys.freshness)
+            while True:
+                if message := await pubsub.get_message(timeout=30.0):
+                    yield message["data"].decode(errors="replace").split(" ")
 
     async def _observe(
         self, wanted: Sequence[_Wanted], more: Iterable[Kind] = ()

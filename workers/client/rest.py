@@ -190,16 +190,16 @@ class Cluster:
         resource_version: str,
         label_selector: str = "",
         timeout: float,
-        idle: float = 1.0,
+        idle: transport.IdleWait | None = None,
         silence: float = SILENCE,
     ) -> AsyncGenerator[tuple[WatchEvent, ...], None]:
         """Yields the events after this resourceVersion, in bursts of all that could be read at once.
 
         An empty burst means that everything that arrived was yielded: one follows each run of events, and one comes
-        every `idle` seconds without events. It does not prove that the server is alive: a connection without a byte for
-        `silence` seconds raises `errors.Unavailable`, a vanished peer sooner, by TCP keepalive. The server ends the
-        watch after `timeout` seconds; resume from the last resourceVersion. Raises `errors.Gone` when the server no
-        longer knows that version: list again.
+        after each `idle` wait (default: a second) without events. It does not prove that the server is alive: a
+        connection without a byte for `silence` seconds raises `errors.Unavailable`, a vanished peer sooner, by TCP
+        keepalive. The server ends the watch after `timeout` seconds; resume from the last resourceVersion. Raises
+        `errors.Gone` when the server no longer knows that version: list again.
         """
         query = {
             "watch": "true",
@@ -209,7 +209,7 @@ class Cluster:
             "timeoutSeconds": str(max(1, round(timeout))),
         }
         async with self._open(kind.path(namespace), query) as content:
-            lines = transport.lines(content, idle=idle, silence=silence)
+            lines = transport.lines(content, idle=idle or transport.IdleWait(1.0), silence=silence)
             async with aclosing(lines):
                 async for burst in lines:
                     yield tuple(_event(kind, line) for line in burst)
@@ -271,7 +271,7 @@ class Cluster:
     ) -> AsyncGenerator[bytes, None]:
         """Yields the lines of a streamed answer (followed logs, a watch), without line ends."""
         async with self._open(path, query or {}, headers) as content:
-            lines = transport.lines(content, idle=60.0, silence=None, partial=True, blank=True)
+            lines = transport.lines(content, idle=transport.IdleWait(60.0), silence=None, partial=True, blank=True)
             async with aclosing(lines):
                 async for burst in lines:
                     for line in burst:

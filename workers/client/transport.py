@@ -8,8 +8,8 @@ import re
 import socket
 import ssl
 import sys
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -134,10 +134,32 @@ def options(context: ssl.SSLContext | None, server_name: str, proxy: str) -> dic
 LONGEST_LINE = 1 << 20
 
 
+class IdleWait:
+    """The wait of a quiet stream between two empty bursts. every: seconds."""
+
+    def __init__(self, every: float) -> None:
+        self.every = every
+        self._timeout: asyncio.Timeout | None = None
+
+    def cut(self) -> None:
+        """Ends the wait under way: an empty burst follows what can be read."""
+        if self._timeout:
+            self._timeout.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def timeout(self) -> AsyncIterator[None]:
+        """Raises TimeoutError when the wait ends."""
+        try:
+            async with asyncio.timeout(shared_ticks.until_tick(self.every)) as self._timeout:
+                yield
+        finally:
+            self._timeout = None
+
+
 async def lines(
     content: "aiohttp.StreamReader",
     *,
-    idle: float,
+    idle: IdleWait,
     silence: float | None,
     partial: bool = False,
     blank: bool = False,
@@ -145,16 +167,16 @@ async def lines(
     """An answer's lines without their ends, in bursts of all that could be read at once.
 
     An empty burst says that nothing more can be read at this moment: one follows each run of lines (unless a line
-    is still incomplete), and one comes about every `idle` seconds of quiet. After `silence` seconds without a byte:
-    `errors.Unavailable`. partial: hand out a last line that has no end, and pieces of lines longer than `LONGEST_LINE`;
-    otherwise a last line is dropped, and every line is whole. blank: hand out empty lines too.
+    is still incomplete), and one comes whenever the stream is quiet for an `idle` wait. After `silence` seconds without
+    a byte: `errors.Unavailable`. partial: hand out a last line that has no end, and pieces of lines longer than
+    `LONGEST_LINE`; otherwise a last line is dropped, and every line is whole. blank: hand out empty lines too.
     """
     loop = asyncio.get_running_loop()
     heard, rest, quiet = loop.time(), b"", False
     while not content.at_eof():
         chunk = content.read_nowait()
         if not chunk and quiet:
-            chunk = await _readable(content, shared_ticks.until_tick(idle))
+            chunk = await _readable(content, idle)
         if chunk:
             heard = loop.time()
             *burst, rest = (rest + chunk).split(b"\n")
@@ -173,9 +195,9 @@ async def lines(
         yield [rest]
 
 
-async def _readable(content: "aiohttp.StreamReader", wait: float) -> bytes:
+async def _readable(content: "aiohttp.StreamReader", idle: IdleWait) -> bytes:
     try:
-        async with asyncio.timeout(wait):
+        async with idle.timeout():
             return await content.readany()
     except TimeoutError:
         # Bytes and the timer may have come in the same turn of the loop.

@@ -118,6 +118,8 @@ class _ObserveBatch:
         self._scales = observer.scales
         self._orders = observer.orders
         self._observed: list[_Observation] = []
+        # To be proved fresh, because a worker died.
+        self._unproved: set[Kind] = set()
 
     async def take(self, refs: Mapping[Lease, Ref]) -> Mapping[Lease, Snapshot | Exception]:
         """Returns the answer of `Observer.observe`."""
@@ -127,6 +129,8 @@ class _ObserveBatch:
             requests.append(ObserveRequest(ref, of.children, of.adopts, of.referrers))
         observed = await self._store.observe(requests)
         answers = self._sort(refs, observed)
+        if self._unproved:
+            await self._store.ask_for_proof(self._unproved)
         await self._read_grandchildren()
         # All after the children, whose readings must not be older than they are; none depends on another.
         await asyncio.gather(self._read_relatives(), self._read_peers(), self._read_readings())
@@ -151,6 +155,7 @@ class _ObserveBatch:
                 continue
             if ours and (unseen := _unseen(lease, controller, observed)):
                 errors[lease] = unseen
+                self._unproved.update(controller.children)
             elif ours:
                 self._observed.append(_Observation(lease, ref, controller, found, body and statuses.readable(body)))
         if stale:

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _EXPECTED = (ClusterError, Stale, UserError)
 #: Longest backoff (seconds) while the API server or a watch is away: either may return at any moment.
 AWAY = 5.0
+#: Seconds until a proof that was asked for has been given, and the failures after which it is less likely.
+PROVED, PROOFS = 0.25, 6
 #: Seconds until a plan is tried that found the bulkhead of its namespace full; drawn between the two.
 FULL = (0.5, 1.5)
 #: A wait that the API server asks for is prolonged at random by up to this part: those it refused together come apart.
@@ -160,9 +162,10 @@ class Reconciler:
         if not isinstance(error, Stale):
             return self._failed(lease, error)
         process.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
-        # The reason stays that of the expired lease for as long as that must be caught up with.
-        reason = lease.reason if lease.expired else None
-        return Failed(reason or str(error), within=AWAY)
+        if lease.expired and lease.reason:
+            # The reason stays that of the expired lease for as long as that must be caught up with.
+            return Failed(lease.reason, within=PROVED if lease.failures < PROOFS else AWAY)
+        return Failed(str(error), within=AWAY)
 
     def _failed(self, lease: Lease, error: Exception) -> Failed:
         """Returns the failure to settle with; an unexpected error is logged with its traceback."""

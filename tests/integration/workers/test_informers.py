@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from workers.api.kinds import CONFIG_MAP, LEASE, Object, Ref
+from workers.cache import informers
 from workers.cache.informers import lease_name, run_informers
+from workers.cache.reflector import Pace
 from workers.cache.store import Store
 from workers.client.rest import Cluster
 from workers.runtime.health import Health
@@ -38,8 +41,8 @@ class World:
     @asynccontextmanager
     async def process(self) -> AsyncIterator["asyncio.Task[None]"]:
         async with await Cluster.connect(kubeconfig=self.kubeconfig) as cluster:
-            informers = run_informers(self.settings, cluster, self.store, {CONFIG_MAP: ""}, self.notify, Health())
-            task = asyncio.create_task(informers)
+            informing = run_informers(self.settings, cluster, self.store, {CONFIG_MAP: ""}, self.notify, Health())
+            task = asyncio.create_task(informing)
             try:
                 yield task
             finally:
@@ -72,6 +75,34 @@ async def test_the_mirror_follows_the_cluster(
         await cluster.delete(Ref(CONFIG_MAP, namespace, "c1"))
         await cluster.create(CONFIG_MAP, config_map(namespace, "new"))
         await eventually(world.shows("c0", "c2", "c3", "c4", "new"))
+
+
+async def test_freshness_is_proved_for_a_worker_that_asks(
+    cluster_config: Path,
+    cluster: Cluster,
+    namespace: str,
+    real_redis: redis_async.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # By itself the informer proves nothing while this test lasts.
+    monkeypatch.setattr(informers, "pace", lambda _: Pace(beat=60, probe=3600))
+    world = World(cluster_config, real_redis, namespace)
+    async with world.process():
+        await eventually(world.shows())
+        # Also after its connection broke.
+        for name, names in (("a", ("a",)), ("b", ("a", "b"))):
+            await real_redis.client_kill_filter(_type="pubsub")
+            await cluster.create(CONFIG_MAP, config_map(namespace, name))
+            seconds, micros = await real_redis.time()
+
+            async def proved(since: int = seconds * 1_000_000 + micros) -> bool:
+                await world.store.ask_for_proof([CONFIG_MAP])
+                age = (await world.store.freshness([CONFIG_MAP]))[CONFIG_MAP.id]
+                seconds, micros = await real_redis.time()
+                return age is not None and seconds * 1_000_000 + micros - age * 1e6 > since
+
+            await eventually(proved)
+            assert await world.names() == set(names)
 
 
 async def test_when_the_leader_goes_the_other_takes_over_and_nothing_is_missed(

@@ -224,7 +224,7 @@ class QueueMachine(RuleBasedStateMachine):
         moved = self.model.sweep(limit, self.now)
         swept = self.runner.run(self.lane.sweep(limit))
         assert swept.moved == moved
-        due = min(self.model.later.values(), default=None)
+        due = min((*self.model.later.values(), *self.model.leases.values()), default=None)
         assert swept.next == (None if due is None else due / SECOND)
 
     @precondition(lambda self: all(holder.until <= self.now for holder in self.holders))

@@ -40,9 +40,14 @@ class ReflectorRig:
 
     @asynccontextmanager
     async def informing(
-        self, *, epoch: int = 1, pace: Pace = QUICK, namespaces: tuple[str, ...] = ()
+        self,
+        *,
+        epoch: int = 1,
+        pace: Pace = QUICK,
+        namespaces: tuple[str, ...] = (),
+        asked: asyncio.Event | None = None,
     ) -> AsyncIterator[asyncio.Task[None]]:
-        informer = Reflector(self.cluster, self.store, JOB, self.notify, namespaces=namespaces, pace=pace)
+        informer = Reflector(self.cluster, self.store, JOB, self.notify, namespaces=namespaces, pace=pace, asked=asked)
         task = asyncio.create_task(informer.run(epoch))
         try:
             yield task
@@ -224,6 +229,56 @@ async def test_a_server_that_answers_nothing_lets_the_kind_grow_stale(rig: Refle
         await eventually(stale)
         rig.cluster.down = False
         await eventually(lambda: rig.fresh(0.3))
+
+
+#: Nothing is proved unless it is asked for.
+UNASKED = replace(QUICK, beat=60, probe=3600, settle=0.01)
+
+
+async def _claimed(rig: ReflectorRig) -> int:
+    """The moment up to which all changes are claimed to be stored."""
+    return int((await rig.client.hget(rig.store.keys.freshness, JOB.id) or b"0").split()[0])
+
+
+@for_each(1, 2)
+async def test_freshness_is_proved_at_once_when_it_is_asked_for(namespaces: int, rig: ReflectorRig) -> None:
+    asked = asyncio.Event()
+    names = ("default", "other")[:namespaces]
+    async with rig.informing(pace=UNASKED, namespaces=names, asked=asked):
+        await eventually(lambda: len(rig.cluster.watches) == namespaces)
+        for name in "ab":
+            rig.cluster.put(JOB, job(name, 0))
+            seconds, micros = await rig.client.time()
+            asked.set()
+
+            async def proved(since: int = seconds * 1_000_000 + micros) -> bool:
+                return await _claimed(rig) > since
+
+            await eventually(proved)
+            assert name in await rig.mirrored()
+
+
+async def test_what_was_asked_for_is_not_proved_by_a_server_that_is_away(rig: ReflectorRig) -> None:
+    asked = asyncio.Event()
+    async with rig.informing(pace=replace(UNASKED, beat=0.05), asked=asked) as informing:
+        await eventually(lambda: bool(rig.cluster.watches))
+        rig.cluster.down = True
+        seconds, micros = await rig.client.time()
+        away = seconds * 1_000_000 + micros
+        asked.set()
+        await eventually(lambda: not asked.is_set())
+        # Several beats, each of which claims what is proved.
+        for _ in range(4):
+            await asyncio.sleep(UNASKED.settle)
+        assert await _claimed(rig) < away
+        assert not informing.done()
+        rig.cluster.down = False
+        asked.set()
+
+        async def proved() -> bool:
+            return await _claimed(rig) > away
+
+        await eventually(proved)
 
 
 def _refusing(*_: object, **__: object) -> AsyncIterator[object]:

@@ -17,6 +17,7 @@ from workers.client import transport
 from workers.client.kubeconfig import ApiAccess
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import Cluster
+from workers.client.transport import IdleWait
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REF = Ref(JOB, "default", "a")
@@ -224,10 +225,10 @@ def event(type_: str, version: int) -> bytes:
     return b'{"type":"%s","object":{"metadata":{"resourceVersion":"%d"}}}\n' % (type_.encode(), version)
 
 
-async def versions(cluster: Cluster, **options: float) -> list[str]:
+async def versions(cluster: Cluster, *, idle: float = 1.0, **options: float) -> list[str]:
     """The events of one watch; '.' stands for an empty burst."""
     seen: list[str] = []
-    async for burst in cluster.follow(JOB, resource_version="1", timeout=60, **options):
+    async for burst in cluster.follow(JOB, resource_version="1", timeout=60, idle=IdleWait(idle), **options):
         seen += [item.object["metadata"]["resourceVersion"] for item in burst] or ["."]
     return seen
 
@@ -254,8 +255,20 @@ async def test_an_event_cut_in_pieces_is_put_together_and_nothing_is_drained_bef
 
 async def test_a_quiet_stream_says_so_again_and_again(server: Server, cluster: Cluster) -> None:
     server.streams(hang=True)
-    async with aclosing(cluster.follow(JOB, resource_version="1", timeout=60, idle=0.01)) as bursts:
+    async with aclosing(cluster.follow(JOB, resource_version="1", timeout=60, idle=IdleWait(0.01))) as bursts:
         assert [await anext(bursts) for _ in range(5)] == [()] * 5
+
+
+async def test_the_wait_of_a_quiet_stream_can_be_cut_short(server: Server, cluster: Cluster) -> None:
+    server.streams(hang=True)
+    idle = IdleWait(3600.0)
+    async with aclosing(cluster.follow(JOB, resource_version="1", timeout=60, idle=idle)) as bursts:
+        assert await anext(bursts) == ()
+        waiting = asyncio.ensure_future(anext(bursts))
+        while not waiting.done():
+            idle.cut()
+            await asyncio.sleep(0.01)
+        assert await waiting == ()
 
 
 async def test_a_silent_connection_is_given_up(server: Server, cluster: Cluster) -> None:

@@ -1,5 +1,7 @@
 """Observing: what a decision sees, what it costs, and what cannot be seen is never taken for nothing."""
 
+import asyncio
+from contextlib import aclosing
 from dataclasses import replace
 
 from scheduler.keys import Keys
@@ -241,11 +243,23 @@ async def test_what_a_holder_did_before_it_died_is_known_before_jobs_are_made_ag
     worker.cluster.add(JOB, owned("its last", worker.owner))
     if caught_up:
         await worker.bring(JOB)
-    await worker.consume()
+    async with aclosing(worker.store.proofs_asked_for()) as requests:
+        asked = asyncio.ensure_future(anext(requests))
+        await eventually(lambda: subscribed(fake_redis))
+        await worker.consume()
+        if polled and not caught_up:
+            assert await asked == [JOB.id]
+        else:
+            await fake_redis.publish(worker.store.keys.freshness, "none before")
+            assert await asked == ["none", "before"]
     seen = [[child.ref.name for child in snapshot.children[JOB.id]] for snapshot in worker.snapshots]
     assert seen == ([["its last"]] if caught_up else [] if polled else [[]])
     reason = await fake_redis.hget(f"{KEYS.tag}:lane:reconcile:failures", OWNER.key)
     assert (reason or b"").startswith(b"2 the lease expired at ") is (polled and not caught_up)
+
+
+async def subscribed(client):
+    return (await client.pubsub_numsub(f"{KEYS.tag}:freshness"))[0][1]
 
 
 async def moved(lane):
