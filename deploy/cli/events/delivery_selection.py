@@ -104,10 +104,15 @@ class NamedDeliveries:
 async def opened(
     cluster: "Cluster", target: api_connection.ConnectionTarget, name: str, broker: str | None
 ) -> AsyncIterator[NamedDeliveries]:
-    """Yields the deliveries of an EventJob. Raises UserError if there is none of this name."""
+    """Yields the deliveries of an EventJob.
+
+    Raises UserError if there is none of this name, or if this release does not read the broker's data.
+    """
+    from penstock import _broker_format as broker_format
     from deploy.cli.objects.push import broker_of
     from scalers.deliveries.deliveries import Deliveries
     from scheduler.broker import clients
+    from scheduler.format_check import stored_format
     from scheduler.keys import Keys
 
     settings = options.load({"broker": broker})
@@ -116,6 +121,7 @@ async def opened(
     except NotFound:
         raise UserError(f"namespace {target.namespace} has no EventJob called {name}") from None
     timeout = settings.source_timeout
-    url = broker_of(settings, target)
+    url, keys = broker_of(settings, target), Keys(settings.prefix)
     async with clients.client(url, socket_timeout=timeout, socket_connect_timeout=timeout) as client:
-        yield NamedDeliveries(name, body["metadata"]["uid"], Deliveries(client, Keys(settings.prefix)))
+        broker_format.check(await stored_format(client, keys))
+        yield NamedDeliveries(name, body["metadata"]["uid"], Deliveries(client, keys))

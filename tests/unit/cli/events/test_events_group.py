@@ -12,7 +12,9 @@ import redis.asyncio as redis
 
 from deploy.cli.events import delivery_rows, delivery_selection
 from penstock import cloudevents
-from scalers.deliveries.delivery import Delivery, DeliveryAttempt
+from penstock._broker_format import RESTORING
+from scalers.deliveries.delivery import Delivery, DeliveryAttempt, DeliveryFilter
+from scheduler.keys import Keys
 from tests.support.event_jobs import PolledEventJob
 from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
@@ -134,6 +136,29 @@ def test_errors_name_what_is_wrong(words: tuple[str, ...], said: str, using: Usi
     printed = penstock("events", *words)
     assert printed.code == 1
     assert said in printed.err
+
+
+@for_each(
+    (RESTORING, "half of a backup"),
+    ("2", "the broker's data has format 2"),
+)
+@pytest.mark.parametrize("words", [("list", "orders"), ("replay", "orders", "--all")])
+def test_data_that_must_not_be_touched_are_left_alone(
+    words: tuple[str, ...], format: str, said: str, using: Using, penstock: Type
+) -> None:
+    async def marked(job: PolledEventJob) -> None:
+        await some(job)
+        await job.client.set(Keys().format, format)
+
+    async def unchanged(job: PolledEventJob) -> None:
+        found = (await job.deliveries.page(job.uid, DeliveryFilter(), None, 10)).deliveries
+        assert [each.state for each in found] == ["waiting", "parked", "done"]
+
+    using(marked)
+    printed = penstock("events", *words)
+    assert printed.code == 1
+    assert said in printed.err
+    using(unchanged)
 
 
 @pytest.mark.parametrize("words", [(), ("1", "--all"), ("1", "--state", "parked")])
