@@ -12,7 +12,7 @@ from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, GangDemand
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.quotas import NamespaceQuotas
-from workers.controllers.volcano.podgroup.vectors import Vector
+from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class AdmissionChecks:
         if not refusal.room:
             return
         if refusal.short:
-            self._ledger.withhold(refusal.short, group.need)
+            self._ledger.withhold(refusal.short, vectors.minus(group.need, group.loose))
         elif not refusal.scattered:
             self._ledger.reserve(group.demand)
         elif self._ledger.bins is not None:
@@ -124,7 +124,7 @@ class AdmissionChecks:
         return Refusal("InvalidSpec", group.problem, hopeless=True) if group.problem else None
 
     def _given_up(self, group: Group) -> Refusal | None:
-        if not group.elapsed(WAITING_LIMIT, self._now) or status.was_whole(group.body):
+        if not group.elapsed(WAITING_LIMIT, self._now) or group.was_whole:
             return None
         waited = group.body["metadata"]["annotations"][WAITING_LIMIT]
         text = f"the gang did not start within {waited}, as {WAITING_LIMIT} asks, and waits no longer"
@@ -165,19 +165,19 @@ class AdmissionChecks:
 
     def _beyond_queues(self, group: Group) -> Refusal | None:
         for queue in self._tree.chains[group.queue]:
-            if found := self._beyond_queue(queue, group.need):
+            if found := self._beyond_queue(queue, group.need, group.loose):
                 name, asked, limit = found
-                left = limit - self._ledger.use[queue].get(name, 0)
+                left = limit - self._ledger.use[queue].get(name, 0) + group.loose.get(name, 0)
                 texts = _texts(name, asked=asked, left=left, limit=limit)
                 there = f"queue {queue} has {texts['left']} of {texts['limit']} {name} left"
                 return _short(there, texts, asked > limit, queue)
         return None
 
-    def _beyond_queue(self, queue: str, amounts: Vector) -> tuple[str, int, int] | None:
-        """Returns the first resource that a queue is short of: name, request, limit."""
+    def _beyond_queue(self, queue: str, amounts: Vector, counted: Vector = EMPTY) -> tuple[str, int, int] | None:
+        """Returns the first resource that a queue is short of: name, request, limit. counted: in its use already."""
         for name, asked in amounts.items():
-            limit = self._ledger.limit(queue, name)
-            if limit is not None and asked > 0 and asked + self._ledger.use[queue].get(name, 0) > limit:
+            limit, more = self._ledger.limit(queue, name), max(asked - counted.get(name, 0), 0)
+            if limit is not None and asked > 0 and more + self._ledger.use[queue].get(name, 0) > limit:
                 return name, asked, limit
         return None
 

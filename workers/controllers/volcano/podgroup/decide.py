@@ -79,7 +79,7 @@ def deletions(group: Group) -> list[Step]:
 
 
 def _of_the_gang(group: Group) -> Iterable[Member]:
-    whole = status.was_whole(group.body) and not (group.back_off and group.back_off.reclaimed)
+    whole = group.was_whole and not (group.back_off and group.back_off.reclaimed)
     states = ("waiting",) if whole else ("waiting", "bound", "running")
     return (each for each in group.members if each.state in states and each.replaced)
 

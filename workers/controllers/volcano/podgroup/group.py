@@ -88,6 +88,8 @@ LONGEST_BACK_OFF = timedelta(minutes=10)
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 #: Condition of a group that waits, with the reason.
 UNSCHEDULABLE = "Unschedulable"
+#: Condition of a group that is, or was, whole.
+SCHEDULED = "Scheduled"
 
 #: Annotation (Volcano's): the wait after which no group overtakes this one.
 SLA = "sla-waiting-time"
@@ -155,13 +157,15 @@ class GroupGrant:
 class GangDemand:
     """All that the checks of room and quotas read of a gang: gangs with the same object get the same answer.
 
-    short_of_pods: the message of a gang whose pods show its demand and do not exist yet.
+    loose: the part of the need that counts already (`Group.loose`). short_of_pods: the message of a gang whose pods show
+    its demand and do not exist yet.
     """
 
     queue: str
     namespace: str
     need: tuple[tuple[str, int], ...]
     quota: tuple[tuple[str, int], ...]
+    loose: tuple[tuple[str, int], ...]
     shaped_by: object
     short_of_pods: str | None
 
@@ -238,6 +242,11 @@ class Group:
         found = conditions.find(self.body, UNSCHEDULABLE)
         return str(found.get("reason") or "") if found and found.get("status") == "True" else None
 
+    @property
+    def was_whole(self) -> bool:
+        """True if the gang was whole before: its pods may have done work."""
+        return conditions.holds(self.body, SCHEDULED)
+
     @cached_property
     def holds_nothing(self) -> bool:
         """True for a waiting group without pods: it takes no room, and none is kept for it."""
@@ -252,6 +261,7 @@ class Group:
             self.ref.namespace,
             tuple(self.need.items()),
             tuple(quota.items()),
+            tuple(self.loose.items()),
             self._shaped_by,
             self._short_of_pods,
         )
@@ -331,6 +341,18 @@ class Group:
             return EMPTY
         free = vectors.total(each.requests for each in self._ungated)
         return vectors.most(self.need, free) if self.admitted and self.phase != RUNNING else free
+
+    @cached_property
+    def loose(self) -> Vector:
+        """The requests of pods that the plain scheduler may bind at any time although the gang is not admitted.
+
+        A gang that was whole has some when its owner replaced lost pods before the gang waited again. Only its queues
+        count them: of nodes the scheduler takes no more than there is. Of gangs that never were whole, whose ungated
+        pods are a user's, none are counted: two of those would keep each other from starting.
+        """
+        if self.phase != PENDING or not self.was_whole:
+            return EMPTY
+        return vectors.total(each.requests for each in self._ungated)
 
     @cached_property
     def counted(self) -> Vector:

@@ -37,6 +37,7 @@ class PlacementLedger:
             for name in tree.chains.get(group.queue, ()):
                 _add(self.use[name], group.allocated)
                 _add(self.use[name], group.reserve)
+                _add(self.use[name], group.loose)
                 self.running[name] += group.admitted
         self.total = None if nodes.total is None else vectors.times(nodes.total, overcommit)
         self.room: dict[str, int] | None = None
@@ -58,7 +59,7 @@ class PlacementLedger:
 
     def promise(self, group: Group) -> None:
         """Counts the group's need as given away, and the group as running."""
-        self.give(group.queue, group.need)
+        self.give(group.queue, group.need, group.loose)
         for name in self._tree.chains[group.queue]:
             self.running[name] += 1
 
@@ -72,12 +73,14 @@ class PlacementLedger:
             return
         owed, self._owed = self._owed, Counter()
         for demand, number in owed.items():
-            self.give(demand.queue, {name: number * value for name, value in demand.need})
+            need, loose = ({name: number * value for name, value in each} for each in (demand.need, demand.loose))
+            self.give(demand.queue, need, loose)
 
-    def give(self, queue: str, amounts: Vector) -> None:
-        """Counts an amount as given to a queue."""
+    def give(self, queue: str, amounts: Vector, counted: Vector = EMPTY) -> None:
+        """Counts an amount as given to a queue. counted: in the queue's use already."""
+        more = vectors.minus(amounts, counted) if counted else amounts
         for name in self._tree.chains[queue]:
-            _add(self.use[name], amounts)
+            _add(self.use[name], more)
             self._asides.pop(name, None)
             self._shares.pop(name, None)
         if self.room is not None:
@@ -125,7 +128,8 @@ class PlacementLedger:
         """The deserved resources by queue, at the start of the round."""
         requested = {name: dict(vector) for name, vector in self.use.items()}
         for demand, number in Counter(group.demand for group in self._groups if group.phase == PENDING).items():
-            need = {name: number * value for name, value in demand.need}
+            loose = dict(demand.loose)
+            need = {name: number * max(value - loose.get(name, 0), 0) for name, value in demand.need}
             for name in self._tree.chains.get(demand.queue, ()):
                 _add(requested[name], need)
         names = {name for vector in requested.values() for name in vector}

@@ -11,12 +11,12 @@ from workers.controllers.volcano.podgroup.group import (
     INQUEUE,
     PENDING,
     RUNNING,
+    SCHEDULED,
     UNKNOWN,
     UNSCHEDULABLE,
     Group,
 )
 
-SCHEDULED = "Scheduled"
 #: Penstock's condition, False on a group with fields that nothing enforces.
 ENFORCED = "Enforced"
 
@@ -41,11 +41,6 @@ def with_condition(group: Object, type_: str, status: str, reason: str, message:
         **({"message": message} if message else {}),
     }
     return [*(each for each in known if each.get("type") != type_), new]
-
-
-def was_whole(group: Object) -> bool:
-    """Returns True if the gang was whole before: its pods may have done work."""
-    return conditions.holds(group, SCHEDULED)
 
 
 def phase(group: Group) -> str:

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.tables import cases
@@ -132,6 +132,8 @@ SHRINKING = [
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+# The owner replaces a lost pod, without a gate, before its gang waits again.
+@example(424, 0.0)
 def test_every_gang_that_can_start_does_and_ends_though_a_node_is_lost(seed: int, cut: float) -> None:
     chance, whole = random.Random(seed), set[str]()
     cluster = GangCluster(SHRINKING, {"a": 4, "b": 4, "c": 3}, seed, cut=cut)

@@ -127,6 +127,38 @@ def test_what_another_has_or_was_promised_is_not_free(cpus: int, first: str, pod
     assert names(outcome(groups=known, pods=made, nodes=[node(cpu=cpus + 1, pods=50)])) == ["gang"]
 
 
+@cases(
+    ("a lost pod was replaced before the gang waited again", ["gang"], 5, True, False),
+    ("its place is in the queue", [], 4, True, False),
+    ("the new pod is held back", ["gang"], 4, True, True),
+    ("the gang never was whole", ["gang"], 4, False, False),
+)
+def test_a_pod_that_may_be_bound_at_any_time_counts_in_its_queue(
+    admitted: list[str], capability: int, whole: bool, gated: bool
+) -> None:
+    pods = [
+        pod("old-0", "old", node="one", phase="Running", cpu="2"),
+        pod("old-1", "old", cpu="2", gated=gated),
+    ]
+    # It waits for another reason.
+    status = {
+        "backOff": {"count": 1, "since": at(-1), "until": at(60)},
+        "conditions": [{"type": "Scheduled", "status": "True" if whole else "False"}],
+    }
+    known = [group("old", least=2, asks={"cpu": 4}, status=status), group(least=1)]
+    queues = [queue(capability={"cpu": str(capability)})]
+    assert names(outcome(groups=known, pods=pods, queues=queues, nodes=[node(cpu=50, pods=50)])) == admitted
+
+
+def test_a_gang_with_a_replaced_pod_has_the_room_of_that_pod_itself() -> None:
+    pods = [pod("old-0", "old", node="one", phase="Running", cpu="2"), pod("old-1", "old", cpu="2")]
+    status = {"conditions": [{"type": "Scheduled", "status": "True"}]}
+    known = [group("old", least=2, asks={"cpu": 4}, status=status), group(least=1), group("late", least=1, created=-5)]
+    found = outcome(groups=known, pods=pods, queues=[queue(capability={"cpu": "5"})], nodes=[node(cpu=50, pods=50)])
+    assert sorted(names(found)) == ["gang", "old"]
+    assert words(found) == {"late": "queue default has 0 of 5 cpu left, the gang needs 1"}
+
+
 def test_a_completed_group_holds_nothing() -> None:
     ended = [pod(f"old-{index}", "old", node="one", phase="Succeeded") for index in range(3)]
     found = outcome(groups=[group("old", phase="Completed"), group()], pods=ended, nodes=[node(cpu=3, pods=3)])
