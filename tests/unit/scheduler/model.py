@@ -99,7 +99,9 @@ class Model:
                 self.later[key] = now + self._wait(key) - self.lease
             else:
                 wanted.append(key)
-        due = _due(self.later, now, limit)
+        due, half = _due(self.later, now, len(self.later)), limit // 2
+        if len(due) > limit:
+            due = due[: limit - half] + due[len(due) - half :][::-1]
         for key in due:
             del self.later[key]
         for key in dict.fromkeys(wanted + due):

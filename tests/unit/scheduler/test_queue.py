@@ -65,6 +65,23 @@ async def test_more_keys_than_fit_into_one_command_are_swept_in_one_call(lane: L
     assert (await lane.stats()).ready == 9_500
 
 
+async def test_a_key_that_is_due_does_not_wait_behind_a_namespace_with_thousands(lane: Lane, clock: Clock) -> None:
+    crowd, others = [f"jobs.batch/crowd/{n}" for n in range(2_000)], ["jobs.batch/a/x", "jobs.batch/z/x"]
+    await lane.book(dict.fromkeys([*crowd, *others], clock.seconds))
+    await lane.book({"jobs.batch/m/later": clock.seconds + 1})
+    clock.forward(2)
+    moved, found = 0, set[str]()
+    while swept := (await lane.sweep(100)).moved:
+        if not moved:
+            claimed = [lease.key for lease in (await lane.claim(100)).leases]
+            assert {*others, "jobs.batch/m/later"} < set(claimed)
+            found.update(claimed)
+        moved += swept
+    assert moved == 2_003
+    found.update(lease.key for lease in (await lane.claim(5_000)).leases)
+    assert found == {*crowd, *others, "jobs.batch/m/later"}
+
+
 async def test_a_wait_grows_with_each_failure_in_a_row_to_the_cap_and_success_resets_it(
     lane: Lane, clock: Clock
 ) -> None:
