@@ -108,8 +108,8 @@ async def opened(
 
     Raises UserError if there is none of this name, or if this release does not read the broker's data.
     """
-    from penstock import _broker_format as broker_format
     from deploy.cli.objects.push import broker_of
+    from penstock import _broker_format as broker_format
     from scalers.deliveries.deliveries import Deliveries
     from scheduler.broker import clients
     from scheduler.format_check import stored_format

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from workers.admission.volcano.queue_lookup import OPEN, ROOT
 from workers.api.volcano.podgroup import GIVEN_UP
-from workers.controllers.volcano.podgroup import status, vectors
+from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import WAITING_LIMIT, GangDemand, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
