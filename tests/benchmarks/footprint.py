@@ -1,7 +1,8 @@
 """Memory and CPU at rest of each process, and of the single one; with and without objects.
 
 BENCH_OBJECTS="0,1000" names the numbers of objects: half of them ScaledJobs on empty lists, but no more than one scaler
-is for, and the rest CronJobs that run once a year. CPU time is the process's own, so that a busy machine disturbs it little.
+is for, and the rest CronJobs that run once a year. CPU time is the process's own, so that a busy machine disturbs it
+little.
 """
 
 import asyncio

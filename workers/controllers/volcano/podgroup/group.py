@@ -157,8 +157,8 @@ class GroupGrant:
 class GangDemand:
     """All that the checks of room and quotas read of a gang: gangs with the same object get the same answer.
 
-    loose: the part of the need that counts already (`Group.loose`). short_of_pods: the message of a gang whose pods show
-    its demand and do not exist yet.
+    loose: the part of the need that counts already (`Group.loose`). short_of_pods: the message of a gang whose pods
+    show its demand and do not exist yet.
     """
 
     queue: str
