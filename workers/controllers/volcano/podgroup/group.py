@@ -438,7 +438,7 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
         queue=spec.get("queue") or DEFAULT_QUEUE,
         least=least,
         phase=phase,
-        minimum=minimum,
+        minimum=None if minimum is None else vectors.named_fully(minimum),
         members=ordered(pods),
         problem=problem,
         durations=durations,

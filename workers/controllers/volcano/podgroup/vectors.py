@@ -9,8 +9,10 @@ from workers.controllers.volcano.amounts import Amount
 Vector = Mapping[str, int]
 
 EMPTY: Vector = {}
-#: Prefixes that only quotas use; the same amount has its plain name as well.
+#: Prefixes that only quotas use.
 _OF_QUOTAS = ("requests.", "limits.", "count/")
+#: Of these, the ones whose amounts have a plain name, too: `requests.cpu` is `cpu`, `count/pods` is `pods`.
+_PREFIXED = ("requests.", "count/")
 _BINARY = ("memory", "ephemeral-storage", "hugepages-")
 
 
@@ -30,6 +32,18 @@ def readable(texts: Mapping[str, object] | None) -> dict[str, int]:
 def plain(vector: Vector) -> dict[str, int]:
     """Returns the vector without the names that only quotas use."""
     return {name: value for name, value in vector.items() if not name.startswith(_OF_QUOTAS)}
+
+
+def named_fully(vector: Vector) -> dict[str, int]:
+    """Returns the vector with each amount under its plain name and the one that quotas use, whichever was given."""
+    found = dict(vector)
+    for name, value in vector.items():
+        for prefix in _PREFIXED:
+            if name.startswith(prefix):
+                found.setdefault(name.removeprefix(prefix), value)
+        if not name.startswith(_OF_QUOTAS):
+            found.setdefault(f"{'count/' if name == 'pods' else 'requests.'}{name}", value)
+    return found
 
 
 def total(each: Iterable[Vector]) -> dict[str, int]:

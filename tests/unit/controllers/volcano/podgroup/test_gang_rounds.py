@@ -458,6 +458,18 @@ def test_quotas(reason: str | None, limits: dict[str, str], used: dict[str, str]
     assert reasons(found) == ({"gang": reason} if reason else {})
 
 
+@cases(
+    ("a quota's name, of a plain quota", {"requests.memory": "3"}, {"memory": "2"}, "quota limits allows 2 of memory"),
+    ("a plain name, of a quota's", {"memory": "3"}, {"requests.memory": "2"}, "quota limits allows 2 of requests.memory"),
+    ("the number of pods", {"pods": "3"}, {"count/pods": "2"}, "quota limits allows 2 of count/pods"),
+    ("a quota's name, of the nodes", {"requests.memory": "200Gi"}, {}, "the cluster has 100Gi of 100Gi memory left"),
+)
+def test_an_amount_counts_under_either_of_its_names(asks: dict[str, str], limits: dict[str, str], told: str) -> None:
+    quotas = [quota(used={}, **limits)] if limits else []
+    found = outcome(groups=[group(asks=asks)], quotas=quotas, nodes=[node(memory="100Gi")])
+    assert words(found)["gang"].startswith(told)
+
+
 def test_a_quota_counts_pods_that_are_about_to_be_made_once() -> None:
     asks = {"cpu": "3", "pods": "3"}
     known = [group("old", phase="Inqueue", asks=asks), group(asks=asks)]
