@@ -460,7 +460,7 @@ def test_quotas(reason: str | None, limits: dict[str, str], used: dict[str, str]
 
 @cases(
     ("a quota's name, of a plain quota", {"requests.memory": "3"}, {"memory": "2"}, "quota limits allows 2 of memory"),
-    ("a plain name, of a quota's", {"memory": "3"}, {"requests.memory": "2"}, "quota limits allows 2 of requests.memory"),
+    ("a plain name, of a quota's", {"memory": "3"}, {"requests.memory": "2"}, "quota limits allows 2 of requests.m"),
     ("the number of pods", {"pods": "3"}, {"count/pods": "2"}, "quota limits allows 2 of count/pods"),
     ("a quota's name, of the nodes", {"requests.memory": "200Gi"}, {}, "the cluster has 100Gi of 100Gi memory left"),
 )
