@@ -63,7 +63,10 @@ OPTIONAL: Mapping[str, tuple[tuple[str, ...], str]] = {
     "config|get": (("maxmemory-policy",), "`penstock doctor` does not see what the broker forgets when it is full"),
     "client|setname": (("penstock",), "CLIENT LIST and `penstock doctor` do not show which connections are Penstock's"),
     "client|list": ((), "`penstock doctor` and `penstock restore` do not see which processes are connected"),
-    "subscribe": (("__keyspace@{database}__:{key}",), "pushed events are noticed at the next poll, not at once"),
+    "subscribe": (
+        ("__keyspace@{database}__:{key}",),
+        "pushed events are noticed at the next poll, and what a dead worker had is done later",
+    ),
     "wait": (("0", "1"), "events cannot be pushed with a number of replicas as their durability"),
     "scan": (("0",), "there is no `penstock backup`"),
 }

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from redis.asyncio import Redis
-from redis.exceptions import NoPermissionError, RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from scheduler.broker.fast_path import together
 from scheduler.keys import Keys
@@ -551,7 +551,7 @@ class Store:
 
     async def ask_for_proof(self, kinds: Iterable[Kind]) -> None:
         """Asks the reflectors of these kinds to prove their freshness at once; without an answer it is proved later."""
-        with suppress(NoPermissionError):
+        with suppress(ResponseError):  # a service may forbid it
             await self._client.publish(self.keys.freshness, " ".join(kind.id for kind in kinds))
 
     async def proofs_asked_for(self) -> AsyncGenerator[list[str], None]:

@@ -4,6 +4,8 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
+from redis.exceptions import NoPermissionError, ResponseError
+
 from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
 from tests.support.conditions import eventually
@@ -256,6 +258,28 @@ async def test_what_a_holder_did_before_it_died_is_known_before_jobs_are_made_ag
     assert seen == ([["its last"]] if caught_up else [] if polled else [[]])
     reason = await fake_redis.hget(f"{KEYS.tag}:lane:reconcile:failures", OWNER.key)
     assert (reason or b"").startswith(b"2 the lease expired at ") is (polled and not caught_up)
+
+
+@for_each(
+    NoPermissionError("this user has no permissions to run the 'publish' command"),
+    ResponseError("unknown command 'PUBLISH'"),
+)
+async def test_a_broker_without_messages_gives_the_proof_later(refused, worker, fake_redis, monkeypatch):
+    async def publish(*_):
+        raise refused
+
+    worker = await worker()
+    await worker.lane.mark([OWNER.key])
+    dying = Lane(fake_redis, worker.lane.name, KEYS, lease=0.001, backoff=RetryBackoff(), slots=1)
+    assert (await dying.claim(1)).leases
+    await eventually(lambda: moved(worker.lane))
+    monkeypatch.setattr(fake_redis, "publish", publish)
+    assert await worker.consume() == 1
+    assert worker.snapshots == []
+    await worker.bring(JOB)
+    await worker.lane.mark([OWNER.key], forgive=True)
+    await worker.consume()
+    assert len(worker.snapshots) == 1
 
 
 async def subscribed(client):
