@@ -143,7 +143,7 @@ class IdleWait:
 
     def cut(self) -> None:
         """Ends the wait under way: an empty burst follows what can be read."""
-        if self._timeout:
+        if self._timeout and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager

@@ -271,6 +271,23 @@ async def test_the_wait_of_a_quiet_stream_can_be_cut_short(server: Server, clust
         assert await waiting == ()
 
 
+async def test_a_wait_may_be_cut_at_the_moment_at_which_it_ends() -> None:
+    idle, begun = IdleWait(3600.0), asyncio.Event()
+
+    async def wait() -> None:
+        async with idle.timeout():
+            begun.set()
+            await asyncio.Event().wait()
+
+    waiting = asyncio.ensure_future(wait())
+    await begun.wait()
+    while not waiting.done():
+        idle.cut()
+        await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await waiting
+
+
 async def test_a_silent_connection_is_given_up(server: Server, cluster: Cluster) -> None:
     server.streams(hang=True)
     with pytest.raises(errors.Unavailable, match="not a byte"):
