@@ -188,6 +188,8 @@ def test_what_cannot_be_done_says_so(arguments: list[str], message: str, yard: Y
 def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> None:
     yard.create("ticker", shell("echo before; until [ -e go ]; do echo tick; sleep 0.05; done; echo end; exit 3"))
     yard.shown("ticker", "running")
+    # It runs before it has printed anything.
+    until(lambda: "tick" in yard.core.read_namespaced_pod_log("ticker", "default"), "the first line was printed")
     with yard.popen("attach", "ticker", "--quiet", stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"tick\n"
         assert yard.kubectl("exec", "ticker", "--", "touch", "go")[0] == 0

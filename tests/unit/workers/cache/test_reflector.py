@@ -249,9 +249,10 @@ async def test_freshness_is_proved_at_once_when_it_is_asked_for(namespaces: int,
         for name in "ab":
             rig.cluster.put(JOB, job(name, 0))
             seconds, micros = await rig.client.time()
-            asked.set()
 
             async def proved(since: int = seconds * 1_000_000 + micros) -> bool:
+                # As a worker does. A watch that was not open yet when it was asked for is no proof.
+                asked.set()
                 return await _claimed(rig) > since
 
             await eventually(proved)
@@ -273,9 +274,9 @@ async def test_what_was_asked_for_is_not_proved_by_a_server_that_is_away(rig: Re
         assert await _claimed(rig) < away
         assert not informing.done()
         rig.cluster.down = False
-        asked.set()
 
         async def proved() -> bool:
+            asked.set()
             return await _claimed(rig) > away
 
         await eventually(proved)
