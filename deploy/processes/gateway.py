@@ -1,7 +1,6 @@
 """The gateway process: takes events over HTTP, and serves the page, until SIGINT or SIGTERM."""
 
 import asyncio
-import gc
 import logging
 import socket
 import ssl
@@ -33,6 +32,7 @@ from scalers.polling.poll_worker import lookups_of, triggers_of, vaults_of
 from scheduler.keys import Keys
 from workers.client.rest import Cluster
 from workers.errors import UserError
+from workers.runtime import garbage_collection
 from workers.runtime.health import Health
 from workers.settings import Settings
 from workers.tracing import span_export
@@ -61,9 +61,7 @@ async def _run(settings: Settings, stop: asyncio.Event, health: Health) -> None:
     listener = https.listen(settings.gateway, "--gateway")
     certificates = CertificateFiles.of(settings)
     async with gateway(settings) as parts:
-        # What has been made until now stays: no collection needs to look at it.
-        gc.collect()
-        gc.freeze()
+        garbage_collection.begin()
         health.check("gateway", parts.ready.finding)
         host, port = listener.getsockname()[:2]
         log.info("the gateway listens", extra={"address": f"{host}:{port}", "tls": "on" if certificates else "off"})

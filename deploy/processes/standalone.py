@@ -6,7 +6,6 @@ the other kinds may share a broker.
 """
 
 import asyncio
-import gc
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -20,6 +19,7 @@ from workers.controllers import registry
 from workers.decision.followed_kinds import followed
 from workers.errors import UserError
 from workers.reconcile.reconcile_worker import reconcile_consumer
+from workers.runtime import garbage_collection
 from workers.runtime.health import Health
 from workers.runtime.lane_clock import tick_forever
 from workers.runtime.lane_runners import InProcessNotifier, LaneRunner, take_messages
@@ -75,9 +75,7 @@ async def serve(settings: Settings, health: Health) -> None:
             },
             "messages": take_messages(parts.client, settings.prefix, runners),
         }
-        # As a worker does when it is ready: what is there stays until the end.
-        gc.collect()
-        gc.freeze()
+        garbage_collection.begin()
         tasks = {name: asyncio.create_task(part, name=name) for name, part in endless.items()}
         with health.endless(tasks):
             await _first_end(tasks)

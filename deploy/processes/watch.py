@@ -18,7 +18,7 @@ from workers.client.rest import Cluster
 from workers.controllers import registry
 from workers.decision.controller import Controller
 from workers.decision.followed_kinds import followed
-from workers.runtime import default_queues
+from workers.runtime import default_queues, garbage_collection
 from workers.runtime.health import Health
 from workers.settings import Settings
 from workers.wiring import BrokerServices
@@ -55,6 +55,7 @@ async def serve(settings: Settings, health: Health) -> None:
         cluster = await wiring.connect(settings)
         try:
             wiring.check_servers(health, parts, cluster, followed(controllers))
+            garbage_collection.begin()
             await inform(parts, cluster, controllers, health)
         finally:
             await cluster.close()

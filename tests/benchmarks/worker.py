@@ -23,6 +23,7 @@ from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.observe import Observer
 from workers.reconcile.reconciler import Reconciler
+from workers.runtime import garbage_collection
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper
 from workers.wiring import store_of, utc_now
@@ -115,6 +116,7 @@ async def worker(
         deadline=60.0,
     )
     keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=LEASE)
+    garbage_collection.begin()
     try:
         yield Worker(client, lanes, store, readings, Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0))
     finally:

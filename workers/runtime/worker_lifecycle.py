@@ -3,7 +3,6 @@
 Its health is served from the beginning, so that a worker that waits for its broker is alive, and not ready.
 """
 
-import gc
 import logging
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -15,6 +14,7 @@ from workers import json_logs
 from workers.errors import UserError
 from workers.lanes import LANES
 from workers.metrics import process as metrics
+from workers.runtime import garbage_collection
 from workers.runtime import health as health_server
 from workers.runtime.health import Health, Pulse
 from workers.runtime.loop import LoopThread
@@ -86,10 +86,7 @@ def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
                 log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
                 raise WorkerShutdown(1) from error
             health.check("worker", _ready)
-            # Modules, models and clients stay until the end. Each collection that walked over them would double the
-            # cost of a decision on an object of some hundred kilobytes.
-            gc.collect()
-            gc.freeze()
+            garbage_collection.begin()
 
     def shutdown(**_: Any) -> None:
         open_until_shutdown.close()
