@@ -238,10 +238,7 @@ async def test_what_a_holder_did_before_it_died_is_known_before_jobs_are_made_ag
 ):
     worker = await worker()
     worker.controllers[SCALED_JOB.id] = replace(worker.controllers[SCALED_JOB.id], polled=polled)
-    await worker.lane.mark([OWNER.key])
-    dying = Lane(fake_redis, worker.lane.name, KEYS, lease=0.001, backoff=RetryBackoff(), slots=1)
-    assert (await dying.claim(1)).leases
-    await eventually(lambda: moved(worker.lane))
+    await claimed_by_one_that_dies(worker, fake_redis)
     worker.cluster.add(JOB, owned("its last", worker.owner))
     if caught_up:
         await worker.bring(JOB)
@@ -269,10 +266,7 @@ async def test_a_broker_without_messages_gives_the_proof_later(refused, worker, 
         raise refused
 
     worker = await worker()
-    await worker.lane.mark([OWNER.key])
-    dying = Lane(fake_redis, worker.lane.name, KEYS, lease=0.001, backoff=RetryBackoff(), slots=1)
-    assert (await dying.claim(1)).leases
-    await eventually(lambda: moved(worker.lane))
+    await claimed_by_one_that_dies(worker, fake_redis)
     monkeypatch.setattr(fake_redis, "publish", publish)
     assert await worker.consume() == 1
     assert worker.snapshots == []
@@ -284,6 +278,13 @@ async def test_a_broker_without_messages_gives_the_proof_later(refused, worker, 
 
 async def subscribed(client):
     return (await client.pubsub_numsub(f"{KEYS.tag}:freshness"))[0][1]
+
+
+async def claimed_by_one_that_dies(worker, client):
+    await worker.lane.mark([OWNER.key])
+    dying = Lane(client, worker.lane.name, KEYS, lease=0.001, backoff=RetryBackoff(), slots=1)
+    assert (await dying.claim(1)).leases
+    await eventually(lambda: moved(worker.lane))
 
 
 async def moved(lane):
