@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.support.tables import for_each
 from workers.app import from_environment
 from workers.errors import UserError
-from workers.runtime import worker_lifecycle
+from workers.runtime import garbage_collection, worker_lifecycle
 from workers.runtime.health import Health
 from workers.settings import Settings
 
@@ -20,7 +20,7 @@ from workers.settings import Settings
 def frozen(monkeypatch):
     """How often what is there was set aside; not in this process, where tests come and go."""
     freeze = Mock()
-    monkeypatch.setattr("workers.runtime.worker_lifecycle.gc", Mock(freeze=freeze))
+    monkeypatch.setattr(garbage_collection, "begin", freeze)
     return freeze
 
 
