@@ -3,7 +3,7 @@
 import gc
 
 #: New objects after which a collection looks at them. Python's 700 are those of two or three decisions, most of which
-#: are still in use: when much is to be decided, the collections took a seventh of the CPU (docs/performance.md).
+#: are still in use: when much is to be decided, the collections took a fifth of the CPU (docs/performance.md).
 YOUNG = 5_000
 
 
