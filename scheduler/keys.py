@@ -20,13 +20,14 @@ class LaneKeys:
 
     def all(self) -> list[str]:
         """Returns the lane's keys, in the order of `PARTS`."""
-        return [self._of(part) for part in self.PARTS]
+        return [self.of(part) for part in self.PARTS]
 
     def call(self, id: str) -> str:
         """Returns the key of one call's answer, kept while that call may be replayed."""
-        return self._of(f"call:{id}")
+        return self.of(f"call:{id}")
 
-    def _of(self, part: str) -> str:
+    def of(self, part: str) -> str:
+        """Returns the key of one part."""
         return f"{self.tag}:lane:{self.name}:{part}"
 
 

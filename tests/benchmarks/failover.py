@@ -16,6 +16,7 @@ from pathlib import Path
 
 import redis.asyncio as redis
 
+from scheduler.keys import Keys
 from tests.benchmarks.harness import Figure
 from tests.chaos.disasters import FROZEN, KILLED, NO_API, NO_BROKER, Disaster, victim
 from tests.support.conditions import eventually
@@ -89,7 +90,7 @@ async def _struck(made: Installation, work: Workload, part: str, disaster: Disas
 
 async def _in_hand(made: Installation, work: Workload) -> None:
     """Returns when a worker that cannot reach the API server has the ScaledJob: the other one gives it back at once."""
-    leased = "{penstock}:lane:reconcile:leased"
+    leased = Keys().lane("reconcile").of("leased")
     key = Ref(SCALED_JOB, "default", ITEMS).key
     async with redis.Redis.from_url(made.broker_url) as client:
 

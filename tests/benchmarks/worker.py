@@ -11,6 +11,7 @@ import redis.asyncio as redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support import broker_clock
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
 from workers.cache.store import ObjectVersion, Store
 from workers.controllers import registry
@@ -66,8 +67,7 @@ class Worker:
 
     async def read(self, owner: Object, items: int) -> None:
         """Stores the reading that so many items wait for this ScaledJob; asks for no decision."""
-        seconds, micros = await self.client.time()
-        now = seconds * 1_000_000 + micros
+        now = await broker_clock.now(self.client)
         sample = TriggerSample(name="s0-redis-work", type="redis", value=float(items), target=1.0, active=True)
         reading = Reading(id=now, started=now, generation=1, samples=(sample,), uid=owner["metadata"]["uid"])
         await self.readings.put_many({ref_of(SCALED_JOB, owner).key: reading}, self.lanes["reconcile"])

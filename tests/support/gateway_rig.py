@@ -28,6 +28,7 @@ from scalers.gateway.push_handler import PushHandler
 from scalers.triggers.parse import Triggers
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support import broker_clock
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
 from workers.cache.store import ObjectVersion, Store
 from workers.client.rest import Cluster
@@ -62,8 +63,7 @@ class GatewayRig:
         for kind in (EVENT_JOB, SCALED_JOB):
             listing = await self.store.begin(kind, 1)
             await self.store.finish(listing, {"": "0"})
-            seconds, micros = await self.client.time()
-            await self.store.touch(kind, 1, seconds * 1_000_000 + micros)
+            await self.store.touch(kind, 1, await broker_clock.now(self.client))
 
     async def put(self, kind: Any, name: str, namespace: str = "team", **spec: Any) -> None:
         """Stores an object of this spec."""

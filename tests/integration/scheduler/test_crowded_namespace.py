@@ -41,7 +41,7 @@ async def _crowd(url: str) -> int:
             keys = [f"jobs.batch/crowded/{each}" for each in range(number)]
             await lane.mark(keys)
             # As `book` does, but in a fraction of the time.
-            later, due = lane.keys.all()[lane.keys.PARTS.index("later")], (clock.seconds + DAY) * 1e6
+            later, due = lane.keys.of("later"), (clock.seconds + DAY) * 1e6
             for first in range(0, number, PIECE):
                 await client.zadd(later, dict.fromkeys(keys[first : first + PIECE], due))
         return int((await client.info("server"))["process_id"])

@@ -10,6 +10,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support import broker_clock
 from tests.support.conditions import eventually
 from workers.api.kinds import CONFIG_MAP, LEASE, Object, Ref
 from workers.cache import informers
@@ -93,13 +94,11 @@ async def test_freshness_is_proved_for_a_worker_that_asks(
         for name, names in (("a", ("a",)), ("b", ("a", "b"))):
             await real_redis.client_kill_filter(_type="pubsub")
             await cluster.create(CONFIG_MAP, config_map(namespace, name))
-            seconds, micros = await real_redis.time()
 
-            async def proved(since: int = seconds * 1_000_000 + micros) -> bool:
+            async def proved(since: int = await broker_clock.now(real_redis)) -> bool:
                 await world.store.ask_for_proof([CONFIG_MAP])
                 age = (await world.store.freshness([CONFIG_MAP]))[CONFIG_MAP.id]
-                seconds, micros = await real_redis.time()
-                return age is not None and seconds * 1_000_000 + micros - age * 1e6 > since
+                return age is not None and await broker_clock.now(real_redis) - age * 1e6 > since
 
             await eventually(proved)
             assert await world.names() == set(names)

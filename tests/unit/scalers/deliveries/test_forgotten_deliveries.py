@@ -3,6 +3,7 @@
 import pytest
 
 from scalers.deliveries.forgotten_deliveries import ForgottenDeliveries
+from tests.support import broker_clock
 from tests.support.event_jobs import KEYS, PolledEventJob
 from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB
@@ -18,8 +19,7 @@ async def listed(job: PolledEventJob, *uids: str) -> Store:
         metadata = {"namespace": "default", "name": f"of-{uid}", "uid": uid, "resourceVersion": "1"}
         await store.apply(EVENT_JOB, [ObjectVersion({"metadata": metadata, "spec": {}})], listing=listing)
     await store.finish(listing, {"": "1"})
-    seconds, micros = await job.client.time()
-    await store.touch(EVENT_JOB, 1, seconds * 1_000_000 + micros)
+    await store.touch(EVENT_JOB, 1, await broker_clock.now(job.client))
     return store
 
 

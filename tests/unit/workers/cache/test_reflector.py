@@ -11,6 +11,7 @@ import redis.asyncio as redis_async
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support import broker_clock
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
@@ -235,9 +236,10 @@ async def test_a_server_that_answers_nothing_lets_the_kind_grow_stale(rig: Refle
 UNASKED = replace(QUICK, beat=60, probe=3600, settle=0.01)
 
 
-async def _claimed(rig: ReflectorRig) -> int:
-    """The moment up to which all changes are claimed to be stored."""
-    return int((await rig.client.hget(rig.store.keys.freshness, JOB.id) or b"0").split()[0])
+async def _progress(rig: ReflectorRig) -> tuple[int, int]:
+    """The moment up to which all changes are claimed to be stored, and how often the reflector wrote."""
+    words = (await rig.client.hget(rig.store.keys.freshness, JOB.id)).split()
+    return int(words[0]), int(words[-1])
 
 
 @for_each(1, 2)
@@ -248,36 +250,46 @@ async def test_freshness_is_proved_at_once_when_it_is_asked_for(namespaces: int,
         await eventually(lambda: len(rig.cluster.watches) == namespaces)
         for name in "ab":
             rig.cluster.put(JOB, job(name, 0))
-            seconds, micros = await rig.client.time()
 
-            async def proved(since: int = seconds * 1_000_000 + micros) -> bool:
+            async def proved(since: int = await broker_clock.now(rig.client)) -> bool:
                 # As a worker does. A watch that was not open yet when it was asked for is no proof.
                 asked.set()
-                return await _claimed(rig) > since
+                return (await _progress(rig))[0] > since
 
             await eventually(proved)
             assert name in await rig.mirrored()
 
 
-async def test_what_was_asked_for_is_not_proved_by_a_server_that_is_away(rig: ReflectorRig) -> None:
+async def test_what_was_asked_for_is_not_proved_by_a_server_that_is_away(
+    rig: ReflectorRig, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "workers.cache.reflector")
     asked = asyncio.Event()
     async with rig.informing(pace=replace(UNASKED, beat=0.05), asked=asked) as informing:
         await eventually(lambda: bool(rig.cluster.watches))
         rig.cluster.down = True
-        seconds, micros = await rig.client.time()
-        away = seconds * 1_000_000 + micros
+        away = await broker_clock.now(rig.client)
+
+        async def clocks_can_be_told_apart() -> bool:
+            # A claim is early by the time that the broker's answer took.
+            return await broker_clock.now(rig.client) > away + 100_000
+
+        await eventually(clocks_can_be_told_apart)
+        asked_at = (await _progress(rig))[1]
         asked.set()
-        await eventually(lambda: not asked.is_set())
-        # Several beats, each of which claims what is proved.
-        for _ in range(4):
-            await asyncio.sleep(UNASKED.settle)
-        assert await _claimed(rig) < away
+
+        async def claimed_again() -> bool:
+            return "could not be proved" in caplog.text and (await _progress(rig))[1] > asked_at + 4
+
+        # Each of several beats claims what is proved until then.
+        await eventually(claimed_again)
+        assert (await _progress(rig))[0] < away
         assert not informing.done()
         rig.cluster.down = False
 
         async def proved() -> bool:
             asked.set()
-            return await _claimed(rig) > away
+            return (await _progress(rig))[0] > away
 
         await eventually(proved)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
+from tests.support import broker_clock
 from tests.support.caps import SharedCap
 from tests.support.tables import cases
 from workers.api.kinds import JOB, SCALED_JOB, Ref
@@ -54,8 +55,7 @@ class LimitsRig:
             await self.store.touch(kind, 1, await self.now())
 
     async def now(self):
-        seconds, micros = await self.client.time()
-        return seconds * 1_000_000 + micros
+        return await broker_clock.now(self.client)
 
     def uid(self, name):
         """A name may come again, a uid never does: the store takes no version of a uid that is gone."""

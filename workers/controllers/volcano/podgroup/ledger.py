@@ -128,8 +128,8 @@ class PlacementLedger:
         """The deserved resources by queue, at the start of the round."""
         requested = {name: dict(vector) for name, vector in self.use.items()}
         for demand, number in Counter(group.demand for group in self._groups if group.phase == PENDING).items():
-            loose = dict(demand.loose)
-            need = {name: number * max(value - loose.get(name, 0), 0) for name, value in demand.need}
+            more = vectors.minus(dict(demand.need), dict(demand.loose))
+            need = {name: number * value for name, value in more.items()}
             for name in self._tree.chains.get(demand.queue, ()):
                 _add(requested[name], need)
         names = {name for vector in requested.values() for name in vector}
