@@ -14,6 +14,7 @@ from scheduler.queue import Lane
 from tests.support import broker_clock
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
 from workers.cache.store import ObjectVersion, Store
+from workers.client.request_limiter import RequestLimiter
 from workers.controllers import registry
 from workers.decision.controller import Controller
 from workers.decision.snapshot import Reading, TriggerSample
@@ -23,6 +24,7 @@ from workers.reconcile.act import Actor
 from workers.reconcile.decision_log import DecisionLog
 from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.observe import Observer
+from workers.reconcile.reconcile_worker import LINGER
 from workers.reconcile.reconciler import Reconciler
 from workers.runtime import garbage_collection
 from workers.runtime.consumer import Consumer
@@ -82,10 +84,12 @@ async def worker(
     jobs: Literal["managed", "all"] = "managed",
     controllers: Mapping[str, Controller] | None = None,
     clock: Callable[[], datetime] = utc_now,
+    limiter: RequestLimiter | None = None,
 ) -> AsyncIterator[Worker]:
     """A worker that writes to this cluster, with a cache that counts as fresh for an hour: no informer runs beside it.
 
-    controllers: instead of the usual ones, with `jobs`.
+    controllers: instead of the usual ones, with `jobs`. limiter: of the cluster; claims wait for it and continue in the
+    background, as those of a process do, so that `Worker.settle` cannot know when all is done.
     """
     await client.flushall()
     keys = Keys("bench")
@@ -114,10 +118,14 @@ async def worker(
         decisions=DecisionLog(client, keys),
         clock=clock,
         deadline=60.0,
+        slow=limiter.is_slow if limiter else lambda namespace: False,
     )
     keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=LEASE)
     garbage_collection.begin()
+    background: dict[str, Any] = {"linger": LINGER, "room": limiter.room} if limiter else {}
+    consumer = Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0, **background)
     try:
-        yield Worker(client, lanes, store, readings, Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0))
+        yield Worker(client, lanes, store, readings, consumer)
     finally:
+        await consumer.close()
         await keeper.close()

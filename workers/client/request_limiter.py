@@ -33,12 +33,14 @@ AGING = 1.0
 SHARE = 3.0
 #: Seconds after which a request hangs.
 HANGS = 2.0
+#: Hanging requests of a namespace that make it slow; half of what it has in flight is enough.
+SLOW = 8
 #: Places beyond the limit: renewals of leader election, and the questions if the server answers at all, of which a
 #: standalone process has one for each lane and one for its readiness. All are short.
 ELECTION = 8
 #: Most requests that wait.
 WAITING = 4096
-#: Waiting requests from which on a worker claims no further keys.
+#: Waiting requests from which on a worker claims no further keys; those of slow namespaces do not count.
 CROWDED = 512
 #: Most waiting requests of the lowest class.
 WAITING_REPORTS = 256
@@ -165,6 +167,11 @@ class RequestLimiter:
         """Returns when so few requests wait that further work may be begun."""
         await self._calm.wait()
 
+    def is_slow(self, namespace: str) -> bool:
+        """Returns True if requests of the namespace hang: its own, for a busy server answers all a little later."""
+        hanging = sum(ticket.namespace == namespace for ticket in self._hanging())
+        return hanging >= max(1, min(SLOW, self._held.get(namespace, 0) // 2))
+
     async def enter(self, priority: Priority, namespace: str, shape: str = "") -> Ticket:
         """Returns when the request may be sent; the caller passes the ticket to `leave` in any case.
 
@@ -239,12 +246,12 @@ class RequestLimiter:
         """Returns False if there is a place for no namespace."""
         free = self.limit.limit - self.in_flight
         # The limit was lowered below what hangs: others need not wait for that.
-        return free > 0 or (self.in_flight < self.limit.bounds.most and free + self._hanging() > 0)
+        return free > 0 or (self.in_flight < self.limit.bounds.most and free + sum(1 for _ in self._hanging()) > 0)
 
-    def _hanging(self) -> int:
-        """Returns the number of requests that are under way for longer than `HANGS` seconds."""
+    def _hanging(self) -> Iterator[Ticket]:
+        """Returns the requests that are under way for longer than `HANGS` seconds."""
         since = self._clock() - HANGS
-        return sum(1 for _ in takewhile(lambda ticket: ticket.started < since, self._sent))
+        return takewhile(lambda ticket: ticket.started < since, self._sent)
 
     def _take(self, ticket: Ticket) -> None:
         self.in_flight += 1
@@ -283,6 +290,7 @@ class RequestLimiter:
         """Admits what may go because time has passed: no request may come or end when others begin to hang."""
         self._looking = None
         self._admit()
+        self._call_for_work()
         if self._waits:
             self._looking = asyncio.get_running_loop().call_later(HANGS, self._look_again)
 
@@ -347,11 +355,20 @@ class RequestLimiter:
     def _count(self, priority: Priority, by: int) -> None:
         self.waiting[priority] += by
         self._waits += by
-        if self._waits >= CROWDED:
-            self._calm.clear()
-        else:
-            self._calm.set()
+        self._call_for_work()
         self._shown[priority].inc(by)
+
+    def _call_for_work(self) -> None:
+        """Opens or closes the way for further work."""
+        if self._waits < CROWDED or self._waits - self._waits_of_slow() < CROWDED:
+            self._calm.set()
+        else:
+            self._calm.clear()
+
+    def _waits_of_slow(self) -> int:
+        """Returns how many requests wait that are of slow namespaces: who works on those keeps them out by itself."""
+        slow = [namespace for namespace in {ticket.namespace for ticket in self._hanging()} if self.is_slow(namespace)]
+        return sum(len(queue.get(namespace, ())) for queue in self._queues.values() for namespace in slow)
 
     def _give_up_if_paused(self) -> None:
         """Refuses all that wait for a server that asked for a pause: a plan that waits must not hold its lease."""

@@ -77,6 +77,7 @@ async def reconcile_consumer(
             decisions=DecisionLog(parts.client, Keys(settings.prefix)),
             clock=utc_now,
             deadline=settings.deadline,
+            slow=cluster.limiter.is_slow,
             reservations=Reservations(
                 parts.client,
                 Keys(settings.prefix),

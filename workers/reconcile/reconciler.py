@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from random import uniform
@@ -33,8 +33,6 @@ _EXPECTED = (ClusterError, Stale, UserError)
 AWAY = 5.0
 #: Seconds until a proof that was asked for has been given, and the failures after which it is less likely.
 PROVED, PROOFS = 0.25, 6
-#: Seconds until a plan is tried that found the bulkhead of its namespace full; drawn between the two.
-FULL = (0.5, 1.5)
 #: A wait that the API server asks for is prolonged at random by up to this part: those it refused together come apart.
 SPREAD = 0.5
 
@@ -43,7 +41,8 @@ class Reconciler:
     """The handler of the reconcile lane.
 
     controllers: by kind id, the same as the observer's. clock: the wall clock, read once per decision. deadline:
-    seconds one reconcile may take. reservations: of limits that objects share.
+    seconds one reconcile may take. slow: returns True for a namespace whose requests hang. reservations: of limits that
+    objects share.
     """
 
     def __init__(
@@ -55,6 +54,7 @@ class Reconciler:
         decisions: DecisionLog,
         clock: Callable[[], datetime],
         deadline: float,
+        slow: Callable[[str], bool],
         reservations: Reservations | None = None,
     ) -> None:
         self._controllers = controllers
@@ -64,15 +64,15 @@ class Reconciler:
         self._reservations = reservations
         self._clock = clock
         self._deadline = deadline
-        self._bulkhead = NamespaceBulkhead()
+        self._bulkhead = NamespaceBulkhead(slow)
 
     async def handle(self, claim: ClaimedKeys, keeper: LeaseKeeper) -> None:
         """Reconciles the keys of the claim concurrently, each under its own lease."""
-        snapshots = await self._observer.observe(claim.leases)
-        idle: list[tuple[Lease, Outcome]] = []
+        leases, idle = self._with_room(claim.leases)
+        snapshots = await self._observer.observe(leases) if leases else {}
         busy: list[tuple[Lease, Snapshot, Plan]] = []
         made: list[tuple[Snapshot, Plan]] = []
-        for lease in claim.leases:
+        for lease in leases:
             snapshot = snapshots.get(lease)
             if snapshot is None:
                 idle.append((lease, Done()))
@@ -86,10 +86,6 @@ class Reconciler:
                     snapshot, plan = await self._within_limits(snapshot, plan.reservation)
             except Exception as error:
                 idle.append((lease, self._undecided(lease, snapshot, error)))
-                continue
-            if plan.steps and self._bulkhead.is_full(snapshot.ref.namespace, time.monotonic()):
-                process.RECONCILES.labels(snapshot.ref.kind.id, "namespace is full").inc()
-                idle.append((lease, RequeueAt(self._clock().timestamp() + uniform(*FULL))))
                 continue
             made.append((snapshot, plan))
             process.show(snapshot.ref, plan.levels)
@@ -105,6 +101,24 @@ class Reconciler:
         for ended in await asyncio.gather(*works, self._decisions.note(made), return_exceptions=True):
             if isinstance(ended, BaseException):
                 raise ended
+
+    def _with_room(self, claimed: Sequence[Lease]) -> tuple[Sequence[Lease], list[tuple[Lease, Outcome]]]:
+        """Returns the leases to work on, and the outcomes of those whose namespaces are full."""
+        full = self._bulkhead.full()
+        if not full:
+            return claimed, []
+        leases: list[Lease] = []
+        refused: list[tuple[Lease, Outcome]] = []
+        now, clock = time.monotonic(), self._clock().timestamp()
+        for lease in claimed:
+            kind, _, rest = lease.key.partition("/")
+            namespace = rest.partition("/")[0]
+            if namespace in full:
+                process.RECONCILES.labels(kind, "namespace is full").inc()
+                refused.append((lease, RequeueAt(clock + self._bulkhead.comes_back(namespace, now))))
+            else:
+                leases.append(lease)
+        return leases, refused
 
     def _decide(self, snapshot: Snapshot) -> Plan:
         return self._controllers[snapshot.ref.kind.id].decide(snapshot, self._clock())
@@ -129,7 +143,7 @@ class Reconciler:
     async def _carry_out(self, lease: Lease, snapshot: Snapshot, plan: Plan, keeper: LeaseKeeper) -> Outcome:
         started = time.monotonic()
         kind, namespace = snapshot.ref.kind.id, snapshot.ref.namespace
-        number = self._bulkhead.begin(namespace, started)
+        self._bulkhead.begin(namespace)
         try:
             async with asyncio.timeout(self._deadline):
                 back = await self._actor.act(snapshot, plan, lambda: keeper.check(lease))
@@ -141,7 +155,7 @@ class Reconciler:
         except Exception as error:
             return self._failed(lease, error)
         finally:
-            self._bulkhead.end(namespace, number)
+            self._bulkhead.end(namespace)
             process.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
         process.RECONCILES.labels(kind, "done").inc()
         log.log(

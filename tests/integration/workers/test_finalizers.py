@@ -283,6 +283,7 @@ async def test_a_job_that_went_first_still_lets_its_pods_go(rig: JobRig) -> None
         decisions=DecisionLog(rig.client, Keys("test")),
         clock=lambda: datetime.now(UTC),
         deadline=30.0,
+        slow=lambda namespace: False,
     )
     await lane.open()
     keeper = LeaseKeeper(lane, rig.notify, lease=15.0)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis.asyncio as redis
 from aiohttp import web
+from prometheus_client import REGISTRY
 
 from scheduler.queue import Lane
 from tests.benchmarks.manifests import scaled_job
@@ -30,7 +31,10 @@ from tests.support.routed import RoutedCluster
 from tests.support.tables import cases
 from workers.api.kinds import JOB, NAMESPACE, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache.store import ObjectVersion
+from workers.client import request_limiter
+from workers.client.request_limiter import CROWDED
 from workers.client.rest import Cluster
+from workers.reconcile.namespace_bulkhead import MOST_SLOW
 
 #: Seconds that a test waits for all Jobs.
 LONG = 120.0
@@ -74,12 +78,15 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(client: redis.Redis, kubeconfig: Path, **options: float) -> AsyncIterator[Rig]:
-    """A worker whose API server is that of this kubeconfig."""
+async def rig(
+    client: redis.Redis, kubeconfig: Path, *, as_a_process: bool = False, **options: float
+) -> AsyncIterator[Rig]:
+    """A worker whose API server is that of this kubeconfig. as_a_process: it claims as one does."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(await Cluster.connect(kubeconfig=kubeconfig, **options))  # type: ignore[arg-type]
         routed = RoutedCluster(cluster)
-        running = await stack.enter_async_context(worker(client, routed))
+        limiter = cluster.limiter if as_a_process else None
+        running = await stack.enter_async_context(worker(client, routed, limiter=limiter))
         for kind in (SCALED_JOB, JOB, POD):
             await running.fill(kind, [])
         yield Rig(running, cluster, routed)
@@ -173,6 +180,38 @@ async def test_a_namespace_whose_webhook_hangs_takes_nothing_from_another(
         # Others were answered meanwhile: it is not the server that is slow.
         assert here.cluster.limiter.allowed >= 16
         assert proxy.answers[500] < 100, "400 creations were wanted"
+
+
+async def test_keys_of_others_are_claimed_while_a_namespace_hangs(
+    real_redis: redis.Redis, proxy: FaultProxy, embedded_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_limiter, "HANGS", 0.3)
+    bad, good = await make_namespace(embedded_config, "hangs"), await make_namespace(embedded_config, "works")
+    over = asyncio.Event()
+    proxy.rule(creations("jobs", bad), times_out(over.wait, "slow.example.com"))
+    async with rig(real_redis, proxy.kubeconfig, as_a_process=True) as here:
+        limiter, consumer = here.cluster.limiter, here.running.consumer
+        for number in range(MOST_SLOW):
+            await here.want(16, bad, f"work-{number}")
+        await consumer.consume()
+        assert sum(limiter.waiting.values()) > CROWDED, "no namespace could begin anything now"
+        for number in range(40):
+            await here.want(1, bad, f"later-{number}")
+        await here.want(5, good)
+        before = _refused()
+        await asyncio.wait_for(consumer.consume(), LONG)
+        await eventually(lambda: _are(here, good, 5))
+        assert _refused() - before == 40, "each of them went back once, undecided"
+        over.set()
+
+
+def _refused() -> float:
+    labels = {"kind": SCALED_JOB.id, "outcome": "namespace is full"}
+    return REGISTRY.get_sample_value("penstock_reconcile_total", labels) or 0.0
+
+
+async def _are(here: Rig, namespace: str, number: int) -> bool:
+    return len(await here.jobs(namespace)) == number
 
 
 async def test_objects_that_are_refused_for_ever_delay_no_other_namespace(

@@ -58,6 +58,7 @@ class WorkerRig(ActorRig):
             reservations=reservations,
             clock=lambda: NOON,
             deadline=30.0,
+            slow=lambda namespace: False,
         )
 
     async def follow(self):

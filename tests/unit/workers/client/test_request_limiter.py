@@ -237,6 +237,40 @@ async def test_work_is_begun_again_when_little_waits(monkeypatch):
     await asyncio.wait_for(room, 1)
 
 
+async def test_what_waits_behind_hanging_requests_of_its_namespace_keeps_no_other_from_work(monkeypatch):
+    monkeypatch.setattr(request_limiter, "CROWDED", 2)
+    rig = Rig(4)
+    tickets = [await rig.hold("bad") for _ in range(3)]
+    for number in range(3):
+        await rig.want(f"bad {number}", namespace="bad")
+    assert not rig.limiter._calm.is_set()
+    rig.now += HANGS + 0.1
+    assert rig.limiter.is_slow("bad")
+    assert not rig.limiter.is_slow("good")
+    # Its timer's turn, or that of any request.
+    rig.limiter._look_again()
+    await asyncio.wait_for(rig.limiter.room(), 1)
+    await rig.release(*tickets)
+    assert not rig.limiter.is_slow("bad")
+
+
+async def test_a_namespace_is_slow_when_a_good_part_of_its_requests_hang():
+    rig = Rig(100)
+    for _ in range(request_limiter.SLOW - 1):
+        await rig.hold("big")
+    await rig.hold("small")
+    rig.now += HANGS + 0.1
+    for _ in range(20):
+        await rig.hold("big")
+    assert not rig.limiter.is_slow("big"), "a few of many hang"
+    assert rig.limiter.is_slow("small"), "its only one does"
+    await rig.hold("small")
+    await rig.hold("small")
+    await rig.hold("small")
+    assert not rig.limiter.is_slow("small")
+    assert not rig.limiter.is_slow("none")
+
+
 @for_each("while it waits", "as it is let go")
 async def test_a_request_that_is_cancelled_leaves_no_place_taken(when):
     rig = Rig(1)
