@@ -121,7 +121,7 @@ async def worker(
         slow=limiter.is_slow if limiter else lambda namespace: False,
     )
     keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=LEASE)
-    garbage_collection.begin()
+    garbage_collection.begin(garbage_collection.YOUNG_OF_PLANS)
     background: dict[str, Any] = {"linger": LINGER, "room": limiter.room} if limiter else {}
     consumer = Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0, **background)
     try:

@@ -130,6 +130,9 @@ class _HttpConnection(asyncio.Protocol):
         else:
             text = f"the server closed the connection{f': {error}' if error else ''}"
             self._fail(ConnectionEnded(text, began=self.heard))
+        # They refer to this object, too: together they would keep the buffers of TLS until a collection finds them.
+        del self._parser
+        self._transport = None
 
     # httptools
 

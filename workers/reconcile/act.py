@@ -138,22 +138,6 @@ class _Run:
         self._made: dict[Ref, Object] = {}
         # Children that an earlier plan created: they are no news.
         self._known: set[Ref] = set()
-        self._steps: Mapping[type, Callable[[Any], Awaitable[None]]] = {
-            Create: self._create,
-            Delete: self._delete,
-            Discard: self._discard,
-            Patch: self._patch,
-            Unfinalize: self._unfinalize,
-            Scale: self._scale,
-            PatchStatus: self._patch_status,
-            Together: self._together,
-            RecordEvent: self._record,
-            EditList: self._edit_list,
-            MarkObject: self._mark,
-            CountMetric: self._count,
-            PollNow: self._poll,
-            HoldKey: self._hold,
-        }
 
     async def step(self, step: Step) -> None:
         name = type(step).__name__
@@ -172,7 +156,7 @@ class _Run:
         try:
             # The lease is checked before the step, and before each request that waited for its turn meanwhile.
             with requests(PRIORITIES.get(type(step), Priority.FINISH), self._check):
-                await self._steps[type(step)](step)
+                await _METHODS[type(step)](self, step)
         except AlreadyExists:
             if not isinstance(step, Create) or step.taken is None:
                 raise
@@ -473,6 +457,26 @@ class _Run:
     def _version(self) -> str:
         assert self._body is not None
         return str(self._body["metadata"]["resourceVersion"])
+
+
+#: Of the class, not of each run: bound methods in a run would make it a cycle, and all that it holds garbage that only a
+#: collection finds.
+_METHODS: Mapping[type[Step], Callable[[_Run, Any], Awaitable[None]]] = {
+    Create: _Run._create,
+    Delete: _Run._delete,
+    Discard: _Run._discard,
+    Patch: _Run._patch,
+    Unfinalize: _Run._unfinalize,
+    Scale: _Run._scale,
+    PatchStatus: _Run._patch_status,
+    Together: _Run._together,
+    RecordEvent: _Run._record,
+    EditList: _Run._edit_list,
+    MarkObject: _Run._mark,
+    CountMetric: _Run._count,
+    PollNow: _Run._poll,
+    HoldKey: _Run._hold,
+}
 
 
 def _same_controller(one: Object, other: Object) -> bool:

@@ -86,7 +86,8 @@ def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
                 log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
                 raise WorkerShutdown(1) from error
             health.check("worker", _ready)
-            garbage_collection.begin()
+            decides = lane == "reconcile"
+            garbage_collection.begin(garbage_collection.YOUNG_OF_PLANS if decides else garbage_collection.YOUNG)
 
     def shutdown(**_: Any) -> None:
         open_until_shutdown.close()

@@ -1,9 +1,11 @@
 """The pool of HTTP/1.1 connections against a server that answers byte by byte what a test says."""
 
 import asyncio
+import gc
 import gzip
 import socket
 import ssl
+import weakref
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -357,3 +359,20 @@ async def test_an_answer_without_a_length_that_cannot_be_unpacked_is_an_error(bo
     async with pool_of(peer) as pool:
         with pytest.raises(ConnectionEnded, match="not HTTP"):
             await pool.request("GET", "/", {})
+
+
+async def test_a_closed_connection_leaves_nothing_for_the_collector(peer: Peer) -> None:
+    peer.answers = lambda number: OK if number < 3 else None
+    async with pool_of(peer) as pool:
+        for _ in range(2):
+            await pool.request("POST", "/", {})
+        (connection,) = pool._idle
+        kept = weakref.ref(connection)
+        del connection
+        gc.disable()
+        try:
+            with pytest.raises(ConnectionEnded):
+                await pool.request("POST", "/", {})
+            await eventually(lambda: kept() is None)
+        finally:
+            gc.enable()

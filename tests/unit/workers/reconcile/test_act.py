@@ -1,6 +1,7 @@
 """Plans carried out: order, fences, effects that exist already, and their write-through to the store."""
 
 import asyncio
+import gc
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
@@ -67,6 +68,21 @@ async def test_a_status_refers_to_what_its_plan_has_made(rig):
     status = (await rig.cluster.get(OWNER))["status"]
     assert [each["name"] for each in status["active"]] == ["old", "a", "b"]
     assert all(each["uid"] for each in status["active"])
+
+
+async def test_a_plan_leaves_nothing_for_the_collector(rig):
+    gc.collect()
+    gc.disable()
+    try:
+        await rig.act(Together(rig.jobs(2)), PatchStatus({"a": 1}), ComeBack(NOON))
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        ours = [each for each in gc.garbage if type(each).__module__.startswith("workers.")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert ours == []
 
 
 async def test_another_object_is_marked_and_notified(rig):

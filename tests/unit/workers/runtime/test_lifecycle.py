@@ -69,12 +69,18 @@ def test_a_worker_opens_the_service_of_the_lane_it_listens_to_and_no_other(celer
 def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
     opened = []
     process = Process()
-    frozen.side_effect = lambda: opened.append(process.started)
+    frozen.side_effect = lambda young: opened.append((process.started, young))
     worker_lifecycle.serve("reconcile", process, Health())
     celery("penstock.poll")
     assert opened == []
     celery("penstock.reconcile")
-    assert opened == [1]
+    assert opened == [(1, garbage_collection.YOUNG_OF_PLANS)]
+
+
+def test_a_worker_that_polls_looks_for_closed_connections_earlier(celery, frozen):
+    worker_lifecycle.serve("poll", Process(), Health())
+    celery("penstock.poll")
+    frozen.assert_called_once_with(garbage_collection.YOUNG)
 
 
 def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
