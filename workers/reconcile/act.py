@@ -459,8 +459,8 @@ class _Run:
         return str(self._body["metadata"]["resourceVersion"])
 
 
-#: Of the class, not of each run: bound methods in a run would make it a cycle, and all that it holds garbage that only a
-#: collection finds.
+#: Of the class, not of each run: bound methods in a run would make it a cycle, and all that it holds garbage that only
+#: a collection finds.
 _METHODS: Mapping[type[Step], Callable[[_Run, Any], Awaitable[None]]] = {
     Create: _Run._create,
     Delete: _Run._delete,

@@ -64,13 +64,14 @@ class Reservations:
 
     async def _reserve(self, snapshot: Snapshot, asked: LimitReservation) -> int:
         assert snapshot.body is not None
-        ledgers = [self._generation, *(self._ledger(limit) for limit in asked.limits)]
+        ledgers = [self._ledger(limit) for limit in asked.limits]
+        names = [self._generation, *ledgers, *(f"{ledger}:turns" for ledger in ledgers)]
         # After a failure Jobs may exist that the watch has not shown yet: what was reserved for them is kept.
         keep = "1" if snapshot.failures else "0"
         args: list[Arg] = ["", snapshot.ref.key, snapshot.body["metadata"]["uid"], asked.alive, asked.wanted]
-        args += [asked.held, keep, KEPT, BELIEVED, *(limit.limit for limit in asked.limits)]
+        args += [asked.held, keep, KEPT, BELIEVED, snapshot.at, *(limit.limit for limit in asked.limits)]
         while True:
-            answer = await _RESERVE(self._client, ledgers, args)
+            answer = await _RESERVE(self._client, names, args)
             if answer[0] == b"granted":
                 if waiting := [key.decode() for key in answer[2][:WOKEN]]:
                     marked = await self._lane.mark(waiting)

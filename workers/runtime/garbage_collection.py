@@ -5,15 +5,16 @@ import gc
 #: New objects after which a collection looks at them. Python's 700 are those of two or three decisions, most of which
 #: are still in use: when much is to be decided, the collections took a fifth of the CPU (docs/performance.md).
 YOUNG = 5_000
-#: The same in a process that decides and serves nobody: it has a thousand plans under way at once, which leave no garbage
-#: behind. A closed connection of a server does, with its buffers of TLS.
+#: The same in a process that decides and serves nobody: it has a thousand plans under way at once, which leave no
+#: garbage behind. A closed connection of a server does, with its buffers of TLS.
 YOUNG_OF_PLANS = 50_000
 
 
 def begin(young: int = YOUNG) -> None:
     """Sets the collector up once modules, models and clients are there, which stay until the end.
 
-    young: new objects after which it looks at them. A collection that walked over them would double the cost of a decision on an object of some hundred kilobytes.
+    A collection that walked over them would double the cost of a decision on an object of some hundred kilobytes.
+    young: new objects after which a collection looks at them.
     """
     gc.collect()
     gc.freeze()

@@ -23,6 +23,7 @@ class ToldScripts:
     def __init__(self, client: Redis) -> None:
         self.client: Any = client
         self.now = 1_700_000_000 * SECOND
+        self.decisions = 0
         self.transcript = KeyspaceTranscript(
             Path(__file__).parent / "transcripts",
             client,
@@ -41,8 +42,10 @@ class ToldScripts:
         await self.call("readings", ["{test}:readings", *LANE], 2, *(part for one in readings for part in one))
 
     async def reserve(self, key: str, alive: int, wanted: int, *limits: int, held: int = 0, keep: bool = False) -> None:
-        keys = ["{test}:generation", *(f"{{test}}:ledger:{place}" for place in range(len(limits)))]
-        arguments = (key, f"uid-{key[-1]}", alive, wanted, held, "1" if keep else "0", 600, 30, *limits)
+        ledgers = [f"{{test}}:ledger:{place}" for place in range(len(limits))]
+        keys = ["{test}:generation", *ledgers, *(f"{ledger}:turns" for ledger in ledgers)]
+        self.decisions += 1
+        arguments = (key, f"uid-{key[-1]}", alive, wanted, held, "1" if keep else "0", 600, 30, self.decisions, *limits)
         await self.call("reserve", keys, *arguments, told=f"{key} {alive=} {wanted=} {held=} {keep=} of {limits}")
 
     async def recount(self, ledger: int, *counted: tuple[str, str, int]) -> None:

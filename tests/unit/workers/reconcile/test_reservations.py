@@ -4,7 +4,7 @@ import asyncio
 
 import fakeredis
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.keys import Keys
@@ -95,7 +95,9 @@ class LimitsRig:
     async def ask(self, name, wanted, *, caps=None, alive=None, held=0, **snapshot):
         body = self.body(SCALED_JOB, name)
         asked = LimitReservation(caps or (cap(self.limit),), self.jobs[name] if alive is None else alive, wanted, held)
-        return await self.reservations.ask(Snapshot(Ref(SCALED_JOB, "default", name), body, **snapshot), asked)
+        # Each is another decision.
+        observed = Snapshot(Ref(SCALED_JOB, "default", name), body, **{"at": self.versions, **snapshot})
+        return await self.reservations.ask(observed, asked)
 
     async def works(self, name, wanted):
         """One decision, carried out."""
@@ -166,6 +168,8 @@ async def test_work_in_hand_waits_while_there_are_jobs_beyond_the_limit(rig):
         st.tuples(st.sampled_from("abc"), *(st.integers(0, 9) for _ in range(3)), st.booleans()), max_size=20
     ),
 )
+@example(limit=1, steps=[("a", 0, 5, 0, False), ("b", 0, 5, 0, False), ("a", 0, 5, 0, False)])
+@example(limit=1, steps=[("a", 0, 5, 0, False), ("b", 0, 5, 0, False), ("a", 0, 5, 0, False), ("a", 0, 5, 0, True)])
 @settings(max_examples=60)
 def test_the_script_answers_as_the_arithmetic_says(limit, steps):
     """What is reserved never exceeds the limit but by Jobs that are there."""
@@ -177,11 +181,15 @@ async def _as_the_model(limit, steps):
         model, ledger = SharedCap(limit), "{x}:cap"
         # Filled in the current generation: there is none.
         await client.hset(ledger, "#", "")
-        for name, alive, more, held, keep in steps:
-            before = dict(model.granted)
-            arguments = ["", name, "uid", alive, alive + more, held, int(keep), 60, 60, limit]
-            answer = await module._RESERVE(client, ["{x}:generation", ledger], arguments)
-            assert answer[1] == model.ask(name, alive=alive, wanted=alive + more, held=held, keep=keep)
+        for number, (name, alive, more, held, keep) in enumerate(steps, 1):
+            before, asked = dict(model.granted), alive + more
+            # The clock of the test's: turns have different moments.
+            arguments = [number * 1000, name, "uid", alive, asked, held, int(keep), 60, 60, number, limit]
+            answer = await module._RESERVE(client, ["{x}:generation", ledger, f"{ledger}:turns"], arguments)
+            assert answer[1] == model.ask(name, alive=alive, wanted=asked, held=held, keep=keep, decision=number)
+            again = await module._RESERVE(client, ["{x}:generation", ledger, f"{ledger}:turns"], arguments)
+            assert again[1] == model.ask(name, alive=alive, wanted=asked, held=held, keep=keep, decision=number)
+            assert keep or again[1] >= answer[1], "a replay takes nothing back"
             values = await client.hgetall(ledger)
             assert {
                 key.decode(): int(value.split()[1]) for key, value in values.items() if key != b"#"
@@ -225,6 +233,67 @@ async def test_a_remainder_of_fair_shares_is_granted(rig):
             await rig.works(name, min(rig.jobs[name] + 1, 9))
     await rig.works("a", 9)
     assert sum(rig.jobs.values()) == 7
+
+
+@given(order=st.lists(st.integers(0, 4), min_size=40, max_size=40), limit=st.integers(1, 3), most=st.integers(1, 3))
+@settings(max_examples=15)
+def test_who_is_always_busy_waits_for_its_turn(order, limit, most):
+    """Objects with Jobs that end at any time, each of which asks first as its own Job ends."""
+    asyncio.run(_in_turns(order, limit, most))
+
+
+async def _in_turns(order, limit, most):
+    async with fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None) as client:
+        rig = LimitsRig(client, limit)
+        await rig.follow()
+        names = "abcde"
+        waited = dict.fromkeys(names, 0)
+        for name in names:
+            await rig.add(name)
+            await rig.works(name, most)
+        await rig.works("a", most)
+        for number in order:
+            working = [name for name in names if rig.jobs[name]]
+            assert sum(rig.jobs.values()) == limit, "what one leaves another takes"
+            ending = working[number % len(working)]
+            await rig.jobs_of(ending, rig.jobs[ending] - 1)
+            before = dict(rig.jobs)
+            await rig.works(ending, most)
+            while woken := (await rig.lane.claim(10)).leases:
+                await rig.lane.finish([(lease, Done()) for lease in woken])
+                for lease in woken:
+                    await rig.works(lease.key.rpartition("/")[2], most)
+            waited = {name: 0 if rig.jobs[name] > before[name] else waited[name] + 1 for name in names}
+            # Those that had Jobs before there was competition have had no turn yet.
+            longest = len(names) + limit
+            assert all(waited[name] < longest for name in names if not rig.jobs[name]), waited
+
+
+async def test_who_wants_no_more_than_its_share_lets_the_others_go(rig):
+    """Its turn would be kept free until its wish is forgotten."""
+    rig.limit = 1
+    for name in "abca":
+        await rig.works(name, 5)
+    await rig.jobs_of("a", 0)
+    assert await rig.ask("a", 5) == 0
+    await rig.lane.finish([(lease, Done()) for lease in (await rig.lane.claim(10)).leases])
+    await rig.ask("b", 0)
+    assert [lease.key.rpartition("/")[2] for lease in (await rig.lane.claim(10)).leases][:1] == ["c"]
+    assert [await rig.ask(name, 5) for name in "ac"] == [0, 1]
+
+
+async def test_the_turn_of_an_object_that_is_gone_is_forgotten(rig, monkeypatch):
+    monkeypatch.setattr(module, "RECOUNT", 0.0)
+    rig.limit = 1
+    for name in "aba":
+        await rig.works(name, 5)
+    turns = f"{KEYS.tag}:limit:{cap(1).id}:turns"
+    assert await rig.client.hkeys(turns) == [Ref(SCALED_JOB, "default", "a").key.encode()]
+    await rig.drop("a")
+    await rig.works("b", 5)
+    await rig.jobs_of("b", 0)
+    await rig.works("b", 5)
+    assert Ref(SCALED_JOB, "default", "a").key.encode() not in await rig.client.hkeys(turns)
 
 
 async def test_jobs_beyond_the_limit_stay_and_no_more_are_made(rig):
