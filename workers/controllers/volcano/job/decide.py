@@ -87,9 +87,8 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
 
 def _never_began(body: Object) -> bool:
     """Returns True before the first pod is created: the admission rules apply to a job only until then."""
-    state = (body.get("status") or {}).get("state") or {}
-    phase = state.get("phase")
-    return not phase or (phase == "Pending" and state.get("reason") == "Invalid")
+    # All that a refusal writes; a job that began has conditions, too.
+    return (body.get("status") or {}).keys() <= {"state", "minAvailable"}
 
 
 def _refused(body: Object, why: str, now: datetime) -> Plan:

@@ -389,6 +389,15 @@ def test_a_running_job_whose_spec_became_unreadable_goes_on_once_it_is_readable(
     assert (cluster.phase, cluster.state.get("reason")) == ("Running", None)
 
 
+def test_a_pending_job_whose_spec_became_invalid_is_not_judged_as_a_new_one():
+    cluster = VcJobCluster(vcjob(THREE)).settle()
+    assert (cluster.phase, cluster.alive()) == ("Pending", ALL)
+    cluster.edit(plugins={"magic": []}).settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Pending", "Invalid", ALL)
+    cluster.edit(plugins={}, minAvailable=4).settle()
+    assert (cluster.phase, cluster.state.get("reason"), cluster.alive()) == ("Pending", None, ALL)
+
+
 def test_a_job_edited_to_no_least_number_of_pods_has_none():
     cluster = begun()
     cluster.edit(minAvailable=0).settle()
