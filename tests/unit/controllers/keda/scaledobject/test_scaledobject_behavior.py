@@ -221,7 +221,7 @@ def test_replicas_are_always_within_the_bounds_and_go_only_where_proposals_point
         if limits.minimum <= current <= limits.maximum:
             assert proposal is not None or answer.replicas == current
             assert answer.replicas <= max(current, proposal or 0, limits.minimum)
-            assert answer.replicas >= min(current, proposal or current)
+            assert answer.replicas >= (current if proposal is None else min(current, proposal))
         assert answer.again is None or answer.again > now
         current, known = answer.replicas, ScalingMemory.observed(answer.memory.render())
 
