@@ -147,8 +147,12 @@ local function mover(keys, at, kind, now, routes)
         or old.refers_to ~= new.refers_to
         or old.watched ~= new.watched
     end
+    if old.uid == new.uid and old.gone then
+      -- Of a tombstone without a version an earlier object of that name would not know that it is earlier.
+      return new.gone and old.version == 0 and new.version > 0
+    end
     if old.uid == new.uid then
-      return not old.gone and (new.gone or new.version > old.version)
+      return new.gone or new.version > old.version
     end
     return new.version > old.version
   end

@@ -92,6 +92,19 @@ def test_any_order_with_repetitions_ends_in_the_last_versions(steps: Steps, data
     asyncio.run(_store(scenario))
 
 
+def test_a_deletion_that_was_known_without_its_version_is_not_forgotten_for_an_earlier_object() -> None:
+    steps = [("a", what, 0, 0) for what in ("put", "remove", "put", "put", "remove")]
+    history = History(steps)
+    first, _, _, second, _, deletion, gone = history.changes
+
+    async def scenario(store: Store) -> None:
+        for change in (gone, deletion, first, second):
+            await store.apply(JOB, [change])
+        await _assert_holds(store, history)
+
+    asyncio.run(_store(scenario))
+
+
 @given(steps=STEPS, data=st.data())
 def test_a_relist_heals_any_loss_and_what_follows_it_is_kept(steps: Steps, data: st.DataObject) -> None:
     listed_at = data.draw(st.integers(0, len(steps)))
