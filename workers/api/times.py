@@ -1,7 +1,9 @@
 """Instants as Kubernetes writes them: RFC 3339 in UTC, whole seconds; and with milliseconds, as events have them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def parse(text: str) -> datetime:
@@ -16,6 +18,14 @@ def parse(text: str) -> datetime:
         return instant.astimezone(UTC)
     except OverflowError:
         raise ValueError(f"timestamp out of range: {text!r}") from None
+
+
+def after(instant: datetime, delay: timedelta) -> datetime:
+    """Returns the instant so much later; the last one of all if there is none."""
+    try:
+        return instant + delay
+    except OverflowError:
+        return _LAST
 
 
 def render(instant: datetime) -> str:

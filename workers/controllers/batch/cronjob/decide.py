@@ -378,7 +378,7 @@ def _instants(decision: Decision) -> Iterator[datetime]:
     for run in decision.runs_after:
         deadline = view.limits.deadline(run)
         if run.outcome == RUNNING and deadline:
-            yield deadline + GRACE
+            yield times.after(deadline, GRACE)
         elif run.outcome == RETRYING:
             yield from (each for each in (deadline, run.again if clock.timing else None) if each)
     if clock.timing is None or clock.due is None:

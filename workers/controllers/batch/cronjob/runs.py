@@ -98,7 +98,7 @@ class RunLimits:
 
     def deadline(self, run: ObservedRun) -> datetime | None:
         """Returns when the run must be over, None for no limit."""
-        return run.started + self.time if self.time and run.started else None
+        return times.after(run.started, self.time) if self.time and run.started else None
 
     def delay(self, failures: int) -> timedelta:
         """Returns the delay after this many failed attempts."""
@@ -276,7 +276,7 @@ def _unfinished(run: ObservedRun, job: Object, limits: RunLimits, now: datetime)
             return run
         run = replace(run, outcome=RUNNING, completed=None, reason="", message="")
     deadline = limits.deadline(run)
-    if deadline and now >= deadline + GRACE:
+    if deadline and now >= times.after(deadline, GRACE):
         return run.ended(TIMED_OUT, now, "RunTimeLimitExceeded", "The run took longer than its limit")
     return run
 
@@ -291,11 +291,11 @@ def _failed(run: ObservedRun, job: Object, limits: RunLimits) -> ObservedRun:
     reason, message = ending.why(job)
     at = _ended(job)
     deadline = limits.deadline(run)
-    if deadline and at + _SECOND >= deadline and reason == "DeadlineExceeded":
+    if deadline and times.after(at, _SECOND) >= deadline and reason == "DeadlineExceeded":
         return run.ended(TIMED_OUT, at, "RunTimeLimitExceeded", message)
     if limits.retry is None or run.attempts > limits.retry.limit:
         return run.ended(FAILED, at, reason, message)
-    again = at + limits.delay(run.attempts)
+    again = times.after(at, limits.delay(run.attempts))
     if deadline and again >= deadline:
         return run.ended(FAILED, at, reason, message)
     return replace(run, outcome=RETRYING, again=again, reason=reason, message=message)

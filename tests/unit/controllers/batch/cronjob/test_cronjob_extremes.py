@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.tables import cases
@@ -118,6 +118,12 @@ def test_a_cronjob_is_decided_on_with_any_contents(
     _decided(cron_job(schedule, created=NOON - timedelta(seconds=age), **spec), status, annotations)
 
 
+def _run(outcome: str, **fields: object) -> Object:
+    return {"runs": [{"job": "report-1", "attempts": 1, "outcome": outcome, **fields}]}
+
+
+@example(YEARLY, {"runTimeLimitSeconds": 1}, _run("Running", startTime=FOREVER), {}, 0)
+@example(YEARLY, {"retry": {"limit": 1}}, _run("Retrying", startTime=FOREVER, retryTime=FOREVER), {}, 0)
 @given(SCHEDULES, st.fixed_dictionaries({}, optional={**BOTH, **WISHES}), STATUSES, ANNOTATIONS, AGES)
 def test_a_scheduledjob_is_decided_on_with_any_contents(
     schedule: str, spec: Object, status: Object, annotations: Object, age: int
