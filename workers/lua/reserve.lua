@@ -54,9 +54,26 @@ local function turns_of(key, known)
   return turns, by
 end
 
+-- Appends the objects that wish for more than they have, those whose turn was longest ago first.
+local function add_waiting(waiting, known, turns)
+  local found = {}
+  for other, entry in pairs(known) do
+    if entry.wish > entry.reserved then
+      found[#found + 1] = other
+    end
+  end
+  table.sort(found, function(one, other)
+    local first, second = turns[one] or 0, turns[other] or 0
+    return first < second or (first == second and one < other)
+  end)
+  for _, other in ipairs(found) do
+    waiting[#waiting + 1] = other
+  end
+end
+
 local limits = (#KEYS - 1) / 2
 local generation = generation_of(KEYS[1]) or ''
-local grants, takes, waiting, before, fades = {}, {}, {}, 0, false
+local grants, takes, competitors, before, fades = {}, {}, {}, 0, false
 for i = 1, limits do
   local key, limit = KEYS[1 + i], tonumber(ARGV[10 + i])
   local all = redis.call('HGETALL', key)
@@ -81,36 +98,27 @@ for i = 1, limits do
   if not seeded then
     return { 'unknown', i - 1 }
   end
+  competitors[i] = known
   local share, extra = level(wishes, limit)
   local reserved = mine and mine.uid == uid and mine.reserved or 0
   before = math.max(before, reserved)
-  local turns, by = turns_of(KEYS[1 + limits + i], known)
   if share then
     fades = fades or (mine and mine.wanted > share and wanted <= share)
-    local earlier = 0
-    for other, entry in pairs(known) do
-      if entry.reserved > share then
-        extra = extra - 1
-      elseif entry.wish > share and (turns[other] or 0) < (turns[me] or 0) then
-        earlier = earlier + 1
+    for _, entry in pairs(known) do
+      extra = entry.reserved > share and extra - 1 or extra
+    end
+    if share < wanted and extra > 0 then
+      local turns, by = turns_of(KEYS[1 + limits + i], known)
+      local earlier = 0
+      for other, entry in pairs(known) do
+        if entry.reserved <= share and entry.wish > share and (turns[other] or 0) < (turns[me] or 0) then
+          earlier = earlier + 1
+        end
       end
+      local uses = alive > share or math.min(held, reserved) > share or (keep and reserved > share) or by == decision
+      takes[i] = (uses or earlier < extra) and { share = share, again = uses and turns[me] }
+      share = takes[i] and share + 1 or share
     end
-    local uses = alive > share or math.min(held, reserved) > share or (keep and reserved > share) or by == decision
-    takes[i] = share < wanted and extra > 0 and (uses or earlier < extra) and { share = share, again = uses and turns[me] }
-    share = takes[i] and share + 1 or share
-  end
-  local waits = {}
-  for other, entry in pairs(known) do
-    if entry.wish > entry.reserved then
-      waits[#waits + 1] = other
-    end
-  end
-  table.sort(waits, function(one, other)
-    local first, second = turns[one] or 0, turns[other] or 0
-    return first < second or (first == second and one < other)
-  end)
-  for _, other in ipairs(waits) do
-    waiting[#waiting + 1] = other
   end
   -- A grant for claimed items or existing Jobs stays, even beyond a fair share: they cannot be given back.
   share = math.max(share or wanted, math.min(held, reserved))
@@ -118,6 +126,7 @@ for i = 1, limits do
 end
 local granted = math.max(alive, math.min(unpack(grants)))
 local reserved = keep and math.max(granted, before) or granted
+local waiting = {}
 for i = 1, limits do
   local key, turns = KEYS[1 + i], KEYS[1 + limits + i]
   -- Jobs that another limit refuses are not kept free in this one.
@@ -131,5 +140,8 @@ for i = 1, limits do
     redis.call('HSET', turns, me, string.format('%.0f %s', now, decision))
   end
   redis.call('EXPIRE', turns, seconds)
+  if reserved < before or fades then
+    add_waiting(waiting, competitors[i], turns_of(turns, competitors[i]))
+  end
 end
-return { 'granted', granted, (reserved < before or fades) and waiting or {} }
+return { 'granted', granted, waiting }
