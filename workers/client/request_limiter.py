@@ -14,7 +14,7 @@ Leader election has places of its own: a leader that may not speak is no leader.
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -169,8 +169,7 @@ class RequestLimiter:
 
     def is_slow(self, namespace: str) -> bool:
         """Returns True if requests of the namespace hang: its own, for a busy server answers all a little later."""
-        hanging = sum(ticket.namespace == namespace for ticket in self._hanging())
-        return hanging >= max(1, min(SLOW, self._held.get(namespace, 0) // 2))
+        return namespace in self._slow()
 
     async def enter(self, priority: Priority, namespace: str, shape: str = "") -> Ticket:
         """Returns when the request may be sent; the caller passes the ticket to `leave` in any case.
@@ -252,6 +251,11 @@ class RequestLimiter:
         """Returns the requests that are under way for longer than `HANGS` seconds."""
         since = self._clock() - HANGS
         return takewhile(lambda ticket: ticket.started < since, self._sent)
+
+    def _slow(self) -> set[str]:
+        """Returns the namespaces whose requests hang."""
+        hanging = Counter(ticket.namespace for ticket in self._hanging())
+        return {namespace for namespace, number in hanging.items() if number >= min(SLOW, self._held[namespace] // 2)}
 
     def _take(self, ticket: Ticket) -> None:
         self.in_flight += 1
@@ -367,8 +371,7 @@ class RequestLimiter:
 
     def _waits_of_slow(self) -> int:
         """Returns how many requests wait that are of slow namespaces: who works on those keeps them out by itself."""
-        slow = [namespace for namespace in {ticket.namespace for ticket in self._hanging()} if self.is_slow(namespace)]
-        return sum(len(queue.get(namespace, ())) for queue in self._queues.values() for namespace in slow)
+        return sum(len(queue.get(namespace, ())) for namespace in self._slow() for queue in self._queues.values())
 
     def _give_up_if_paused(self) -> None:
         """Refuses all that wait for a server that asked for a pause: a plan that waits must not hold its lease."""

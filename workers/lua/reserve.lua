@@ -73,7 +73,7 @@ end
 
 local limits = (#KEYS - 1) / 2
 local generation = generation_of(KEYS[1]) or ''
-local grants, takes, competitors, before, fades = {}, {}, {}, 0, false
+local grants, takes, competitors, turns_in, before, fades = {}, {}, {}, {}, 0, false
 for i = 1, limits do
   local key, limit = KEYS[1 + i], tonumber(ARGV[10 + i])
   local all = redis.call('HGETALL', key)
@@ -109,6 +109,7 @@ for i = 1, limits do
     end
     if share < wanted and extra > 0 then
       local turns, by = turns_of(KEYS[1 + limits + i], known)
+      turns_in[i] = turns
       local earlier = 0
       for other, entry in pairs(known) do
         if entry.reserved <= share and entry.wish > share and (turns[other] or 0) < (turns[me] or 0) then
@@ -141,7 +142,7 @@ for i = 1, limits do
   end
   redis.call('EXPIRE', turns, seconds)
   if reserved < before or fades then
-    add_waiting(waiting, competitors[i], turns_of(turns, competitors[i]))
+    add_waiting(waiting, competitors[i], turns_in[i] or turns_of(turns, competitors[i]))
   end
 end
 return { 'granted', granted, waiting }

@@ -147,14 +147,14 @@ local function mover(keys, at, kind, now, routes)
         or old.refers_to ~= new.refers_to
         or old.watched ~= new.watched
     end
-    if old.uid == new.uid and old.gone then
+    if old.uid ~= new.uid then
+      return new.version > old.version
+    end
+    if old.gone then
       -- Of a tombstone without a version an earlier object of that name would not know that it is earlier.
       return new.gone and old.version == 0 and new.version > 0
     end
-    if old.uid == new.uid then
-      return new.gone or new.version > old.version
-    end
-    return new.version > old.version
+    return new.gone or new.version > old.version
   end
 
   function m.known(fields)

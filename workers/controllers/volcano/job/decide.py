@@ -87,8 +87,11 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
 
 def _never_began(body: Object) -> bool:
     """Returns True before the first pod is created: the admission rules apply to a job only until then."""
+    status = body.get("status") or {}
+    state = status.get("state") or {}
     # All that a refusal writes; a job that began has conditions, too.
-    return (body.get("status") or {}).keys() <= {"state", "minAvailable"}
+    refused = state.get("reason") == "Invalid" and status.keys() <= {"state", "minAvailable"}
+    return not state.get("phase") or (state["phase"] == "Pending" and refused)
 
 
 def _refused(body: Object, why: str, now: datetime) -> Plan:
