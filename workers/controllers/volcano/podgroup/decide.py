@@ -114,7 +114,9 @@ class GangDecision:
         if leftovers := deletions(group):
             return Plan(tuple(leftovers), "what is left of a gang that backed out")
         written = status.enforcement(group, status.status(group, phase, now), self.rules.topology, now)
-        steps: list[Step] = [PatchStatus(written)] if written != group.status else []
+        # A round writes the first phase, with the admission or with the reason why the gang waits.
+        is_said = written == group.status or (not group.status and written == {"phase": PENDING})
+        steps: list[Step] = [] if is_said else [PatchStatus(written)]
         # The phase is written before the gates go: an ungated pod counts as admitted.
         steps += _ungate(group) if phase != PENDING else []
         steps += [MarkObject(ROUND)] if _round_is_affected(group, phase) else []

@@ -188,6 +188,12 @@ def test_a_group_lets_go_what_makes_it_whole(phase: str, states: list[str], goin
     assert (MarkObject(ROUND) in plan.steps) == (phase != "Inqueue")
 
 
+def test_a_round_writes_the_first_phase_of_a_gang() -> None:
+    new = group()
+    del new["status"]
+    assert decide(new).steps == (MarkObject(ROUND),)
+
+
 @cases(
     ("of each task", {"a": 2, "b": 1}, [("a", 0), ("a", 1), ("a", 2), ("b", 0)], ["a-0", "a-1", "b-0"]),
     ("the Job makes its gang's pods itself", {"a": 2, "b": 1}, [("a", 2), ("a", 3), ("a", 4)], []),
