@@ -18,8 +18,9 @@
 --       9      number of objects to check, about
 --       10..   pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
 --              listed become tombstones, too: their namespace is not followed any more
--- Answer: {'ok', number of writes, next cursor, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
--- Replay: a tombstone stays one.
+-- Answer: {'ok', number of writes, next cursor, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'};
+--         'lost', too, when the names of the relist are gone: every object would look deleted
+-- Replay: a tombstone stays one, and the names stay until the reflector deletes them.
 -- include: clock
 -- include: freshness
 -- include: store_versions
@@ -31,6 +32,9 @@ local writer = { epoch = tonumber(ARGV[6]), listing = ARGV[7], writes = tonumber
 local refusal = refused(KEYS[1], f, writer, now)
 if refusal then
   return { refusal }
+end
+if redis.call('SISMEMBER', KEYS[3], '') == 0 then
+  return { 'lost' }
 end
 local writes = set_freshness(KEYS[2], kind, f)
 local versions = {}
@@ -58,9 +62,5 @@ for i, field in ipairs(fields) do
       m.bury(field, version)
     end
   end
-end
-if page[1] == '0' then
-  -- Freed by another thread of the server: a set of 100,000 names takes it as long as thousands of commands.
-  redis.call('UNLINK', KEYS[3])
 end
 return { 'ok', writes, page[1], m.settle() }

@@ -22,6 +22,9 @@ if f and f.epoch > epoch then
 end
 local listing = string.format('%.0f', math.max(now, (f and tonumber(f.listing) or 0) + 1))
 redis.call('UNLINK', KEYS[3])
+-- No object has this name: it shows that the names are those of this relist, also of one that finds no object.
+redis.call('SADD', KEYS[3], '')
+redis.call('EXPIRE', KEYS[3], 3600)
 local id = generation_for(KEYS[1], ARGV[4], now, f and f.writes < known)
 local writes = set_freshness(KEYS[2], kind, {
   -- What an earlier generation claimed is not believed before this relist has ended.
