@@ -91,9 +91,18 @@ class LeaseKeeper:
                 self._deadlines[lease] = lease.deadline
 
     async def work(self, lease: Lease, work: Coroutine[Any, Any, Outcome]) -> None:
-        """Runs the work under its lease and settles the outcome. Returns without an error if the lease is lost."""
-        task = asyncio.ensure_future(work)
-        self._held[lease] = task
+        """Runs the work under its lease and settles the outcome. Returns without an error if the lease is lost.
+
+        The work does not begin if the lease was lost since it was taken.
+        """
+        with self._lock:
+            task = asyncio.ensure_future(work) if lease in self._held else None
+            if task is not None:
+                self._held[lease] = task
+        if task is None:
+            work.close()
+            process.LEASES_LOST.labels(self.lane.name).inc()
+            return
         try:
             outcome = await task
         except asyncio.CancelledError:

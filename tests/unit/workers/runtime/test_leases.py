@@ -92,6 +92,27 @@ async def test_a_lease_that_another_process_claimed_cancels_the_work_and_settles
         keeper.check(lease)
 
 
+async def test_work_on_a_lease_that_was_lost_before_it_does_not_begin(lane, keeper):
+    [lost] = await claimed(lane, keeper, KEY)
+    await lane.finish([(lost, Done())])
+    await keeper._renew()
+    began = False
+
+    async def begins():
+        nonlocal began
+        began = True
+        return Done()
+
+    await keeper.work(lost, begins())
+    assert not began
+    assert not keeper.holds(lost)
+    # Nothing of it is left that would end the renewal of others.
+    [lease] = await claimed(lane, keeper, OTHER)
+    keeper._deadlines[lease] = time.monotonic() + 1.2
+    await keeper._renew()
+    keeper.check(lease)
+
+
 async def test_a_write_is_refused_in_the_last_second_before_the_deadline(lane, keeper):
     [lease] = await claimed(lane, keeper, KEY)
     keeper.check(lease)
