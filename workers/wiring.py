@@ -233,6 +233,8 @@ async def consuming(
 ) -> AsyncIterator[Consumer]:
     """Opens the consumer of one lane with this handler, and sweeps the lane.
 
+    What it has in hand when it is closed may take as long as one reconcile.
+
     health: of the process; it gets the lane's tasks. linger: seconds after which an unfinished claim continues in the
     background. room: claims wait for it. cluster: the API server without which there is nothing to do in this lane.
     """
@@ -264,7 +266,7 @@ async def consuming(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await consumer.close()
+        await consumer.close(base.settings.deadline)
         await keeper.close()
 
 

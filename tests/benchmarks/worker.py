@@ -127,5 +127,5 @@ async def worker(
     try:
         yield Worker(client, lanes, store, readings, consumer)
     finally:
-        await consumer.close()
+        await consumer.close(0.0)
         await keeper.close()

@@ -80,6 +80,9 @@ async def test_what_a_busy_process_does_not_get_round_to_moves_a_pool(site: Site
         async def consume(self) -> None:
             await asyncio.sleep(3600)
 
+        async def close(self, grace: float) -> None:
+            """Has nothing in the background."""
+
     worker = await site.start(command_lines.worker(), "worker")
     runner = LaneRunner("reconcile", Busy(), slots=1)  # type: ignore[arg-type]
     runner.start(1)

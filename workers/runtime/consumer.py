@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -68,6 +68,7 @@ class Consumer:
         self._unasked: asyncio.Task[int] | None = None
         self._room = room
         self._lingering: set[asyncio.Task[None]] = set()
+        self._closing = False
 
     async def consume(self) -> int:
         """Handles one notification. Returns how many keys were processed."""
@@ -88,7 +89,7 @@ class Consumer:
         lane = self._keeper.lane
         until = time.monotonic() + self._work
         processed, first = 0, notified
-        while self._able():
+        while self._able() and not self._closing:
             await self._wait_for_room()
             claim = await lane.claim(self._batch, notified=first)
             if not claim.leases:
@@ -107,12 +108,13 @@ class Consumer:
                 return processed
         return processed
 
-    async def close(self) -> None:
-        """Cancels the claims in the background; their unsettled leases expire."""
-        lingering = (*self._lingering, *((self._unasked,) if self._unasked else ()))
-        for task in lingering:
-            task.cancel()
-        await asyncio.gather(*lingering, return_exceptions=True)
+    async def close(self, grace: float) -> None:
+        """Claims no more, and gives the claims in the background `grace` seconds to end.
+
+        The leases that are not settled then expire.
+        """
+        self._closing = True
+        await end((*self._lingering, *((self._unasked,) if self._unasked else ())), grace)
 
     async def _wait_for_room(self) -> None:
         """Keys that are not claimed wait in the broker, and other processes can take them."""
@@ -124,7 +126,7 @@ class Consumer:
 
     async def _start(self, claim: ClaimedKeys) -> None:
         """Processes the claim; returns when it is done, or after `linger` seconds while it continues."""
-        if self._linger is None or len(self._lingering) >= self._most:
+        if self._linger is None or self._closing or len(self._lingering) >= self._most:
             await self._process(claim)
             return
         task = asyncio.create_task(self._process(claim))
@@ -188,6 +190,16 @@ class Consumer:
         if missing and not busy and time.monotonic() - self._notified > DEAF:
             self._unasked = asyncio.create_task(self._work_on(notified=False), name="work unasked")
             self._unasked.add_done_callback(_log_error)
+
+
+async def end(tasks: Collection["asyncio.Task[Any]"], grace: float) -> None:
+    """Waits for these tasks for `grace` seconds, and cancels those that run on; returns when all have ended."""
+    if not tasks:
+        return
+    _, late = await asyncio.wait(tasks, timeout=grace)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
 
 
 def _log_error(task: "asyncio.Task[Any]") -> None:

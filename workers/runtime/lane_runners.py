@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from workers.json_logs import Outage
 from workers.lanes import queue_key
 from workers.metrics import process
-from workers.runtime.consumer import Consumer
+from workers.runtime.consumer import Consumer, end
 from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)
@@ -60,14 +60,9 @@ class LaneRunner:
             await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self, grace: float = GRACE) -> None:
-        """Starts no more, and ends those that run after `grace` seconds; their leases expire."""
+        """Starts no more, and ends what runs after `grace` seconds, in the background, too; its leases expire."""
         self._stopping = True
-        running = set(self._running)
-        if running:
-            _, late = await asyncio.wait(running, timeout=grace)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.gather(self._consumer.close(grace), end(self._running.copy(), grace))
 
     async def _consume(self) -> None:
         # A notification that fails is lost as a Celery message can be: the sweep sends another one.

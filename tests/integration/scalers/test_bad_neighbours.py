@@ -86,7 +86,7 @@ async def scaler_process(
         for task in (sweeping, *notifications):
             task.cancel()
         await asyncio.gather(sweeping, *notifications, return_exceptions=True)
-        await consumer.close()
+        await consumer.close(0.0)
         await keeper.close()
         await poller.close()
 

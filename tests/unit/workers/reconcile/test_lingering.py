@@ -8,6 +8,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.tables import cases
 from workers.runtime.consumer import Consumer
+from workers.runtime.lane_runners import LaneRunner
 from workers.runtime.leases import LeaseKeeper
 
 
@@ -48,7 +49,7 @@ async def worker(fake_redis):
 
     yield build
     for each in rigs:
-        await each.consumer.close()
+        await each.consumer.close(0.0)
         await each.keeper.close()
 
 
@@ -84,9 +85,26 @@ async def test_what_may_not_continue_in_the_background_is_waited_for(keys, optio
 async def test_background_claims_are_cancelled_when_the_process_ends_and_their_leases_expire(worker):
     worker = await worker(3, linger=0.001)
     await worker.consumer.consume()
-    await worker.consumer.close()
+    await worker.consumer.close(0.0)
     assert not worker.keeper._held
     assert await worker.leased() == 3, "nobody said what became of them: they expire"
+
+
+async def test_what_is_in_hand_when_the_process_is_told_to_stop_is_finished(worker):
+    worker = await worker(3, linger=0.001)
+    runner = LaneRunner("poll", worker.consumer, slots=4)
+    runner.start(1)
+    while len(worker.begun) < 3:
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(runner.stop(60.0))
+    await worker.lane.mark([key(3)])
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not stopping.done()
+    worker.free.set()
+    await stopping
+    stats = await worker.lane.stats()
+    assert (stats.leased, stats.ready) == (0, 1), "and nothing more is claimed"
 
 
 async def test_an_error_of_a_claim_in_the_background_is_logged(worker, caplog, monkeypatch):

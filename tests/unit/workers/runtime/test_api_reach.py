@@ -129,4 +129,4 @@ async def test_a_process_that_hears_no_notifications_works_without_them(keeper, 
     await eventually(done)
     sweeping.cancel()
     await asyncio.gather(sweeping, return_exceptions=True)
-    await consumer.close()
+    await consumer.close(0.0)

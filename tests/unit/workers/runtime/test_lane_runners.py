@@ -33,6 +33,9 @@ class Consumer:
         finally:
             self.running -= 1
 
+    async def close(self, grace):
+        """Has nothing in the background."""
+
 
 @pytest.fixture
 def consumer():
