@@ -547,7 +547,12 @@ class Store:
 
     async def freshness(self, kinds: Iterable[Kind]) -> Ages:
         """Returns by kind id the seconds of changes that may be missing; None for a kind that was never listed."""
-        return (await self._observe([], kinds))[1]
+        return (await self.as_of(kinds))[1]
+
+    async def as_of(self, kinds: Iterable[Kind]) -> tuple[int, Ages]:
+        """Returns this moment (µs, broker's clock) and the freshness of these kinds, of which there is at least one."""
+        now, ages, _ = await self._observe([], kinds)
+        return now, ages
 
     async def require_fresh(self, kinds: Sequence[Kind], limit: float) -> None:
         """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""

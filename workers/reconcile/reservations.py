@@ -17,6 +17,7 @@ from scheduler.queue import Lane
 from scheduler.scripts import Arg, Script, load
 from workers.api import conditions
 from workers.api.kinds import JOB, Ref, controller_of
+from workers.cache.staleness import require_fresh
 from workers.cache.store import Store
 from workers.decision.limits import JobLimit, LimitReservation
 from workers.decision.snapshot import Snapshot
@@ -81,8 +82,8 @@ class Reservations:
 
     async def _recount(self, limit: JobLimit) -> int:
         """Brings the ledger in line with the store. Returns how many Jobs fewer are reserved."""
-        counted = await self._counted(limit)
-        args: list[Arg] = ["", SETTLED, KEPT]
+        began, counted = await self._counted(limit)
+        args: list[Arg] = ["", SETTLED, KEPT, began]
         for key, (uid, alive) in counted.items():
             args += (key, uid, alive)
         freed: int = await _RECOUNT(self._client, [self._generation, self._ledger(limit)], args)
@@ -90,10 +91,14 @@ class Reservations:
         self._recounted[limit.id] = time.monotonic()
         return freed
 
-    async def _counted(self, limit: JobLimit) -> Mapping[str, tuple[str, int]]:
-        """By key of every covered object, its uid ("" once it is deleted) and its unfinished Jobs."""
+    async def _counted(self, limit: JobLimit) -> tuple[int, Mapping[str, tuple[str, int]]]:
+        """When the counting began (µs, broker's clock), and the count.
+
+        The count has by key of every covered object its uid ("" once it is deleted) and its unfinished Jobs.
+        """
         owners = limit.owners
-        await self._store.require_fresh((owners, JOB), self._stale)
+        began, ages = await self._store.as_of((owners, JOB))
+        require_fresh(ages, (owners, JOB), self._stale)
         alive: defaultdict[tuple[str, str], int] = defaultdict(int)
         covered: dict[str, bool] = {}
         async for job in self._store.scan(JOB):
@@ -114,7 +119,7 @@ class Reservations:
         for (_, key), number in alive.items():
             if key not in existing and covered[key]:
                 counted[key] = ("", number)
-        return counted
+        return began, counted
 
     def _ledger(self, limit: JobLimit) -> str:
         return f"{self._tag}:limit:{limit.id}"

@@ -49,9 +49,10 @@ class ToldScripts:
         await self.call("reserve", keys, *arguments, told=f"{key} {alive=} {wanted=} {held=} {keep=} of {limits}")
 
     async def recount(self, ledger: int, *counted: tuple[str, str, int]) -> None:
+        """A recount that counts after all that was reserved."""
         keys = ["{test}:generation", f"{{test}}:ledger:{ledger}"]
         parts = [part for one in counted for part in one]
-        await self.call("recount", keys, 5, 600, *parts, told=f"{ledger} {' '.join(map(str, parts))}")
+        await self.call("recount", keys, 5, 600, self.now + 1, *parts, told=f"{ledger} {' '.join(map(str, parts))}")
 
 
 @pytest.fixture

@@ -326,6 +326,25 @@ async def test_a_count_tells_how_many_reservations_it_took_back(rig, monkeypatch
     assert await rig.reservations._recount(cap(6)) == 2
 
 
+async def test_a_count_takes_back_no_reservation_of_an_object_that_came_while_it_counted(rig, monkeypatch):
+    await rig.works("a", 3)
+    slow = Reservations(rig.client, KEYS, rig.store, rig.lane, rig.notify, stale=3600)
+    scan, granted = rig.store.scan, []
+
+    async def scanned(kind):
+        async for entry in scan(kind):
+            yield entry
+        if kind == SCALED_JOB and not granted:
+            # All objects are counted; another one comes, whose plan begins to create its Jobs.
+            await rig.add("new")
+            granted.append(await rig.ask("new", 3))
+
+    monkeypatch.setattr(rig.store, "scan", scanned)
+    assert await slow._recount(cap(6)) == 0
+    assert granted == [3]
+    assert await rig.ask("b", 9) == 0
+
+
 async def test_an_object_that_is_gone_holds_nothing(rig, monkeypatch):
     monkeypatch.setattr(module, "RECOUNT", 0.0)
     await rig.works("a", 6)
