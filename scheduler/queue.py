@@ -51,6 +51,9 @@ class RetryBackoff:
     jitter: float = 0.2
 
 
+#: Begins the reason of a failure after which nothing may be decided for some time, also if the object changes meanwhile
+#: (fair_queueing.lua).
+UNSETTLED = "it may have taken effect: "
 #: The reason that sweep.lua gives to keys of expired leases.
 _EXPIRED = re.compile(r"the lease expired at (\d+): ")
 
@@ -79,6 +82,10 @@ class Lease:
         """
         found = _EXPIRED.match(self.reason or "")
         return int(found[1]) if found else None
+
+    def still(self, reason: str) -> str:
+        """Returns the reason of a failure before a decision; that of an expired lease stays until there was one."""
+        return self.reason if self.reason and self.expired is not None else reason
 
 
 @dataclass(frozen=True, slots=True)

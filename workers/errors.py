@@ -47,7 +47,7 @@ class ClusterError(PenstockError):
     status: the HTTP code, 0 when there was no answer. body: the server's `Status` object, if it sent one.
     retry_after: seconds the server asked us to wait, or None. within: seconds after which it is tried again at the
     latest, or None: of a refusal that others need not wait for. held: it was not sent, and others like it are not
-    either.
+    either. uncertain: it may have taken effect, and whether it did could not be found out.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class ClusterError(PenstockError):
         self.retry_after = retry_after
         self.within: float | None = None
         self.held = False
+        self.uncertain = False
 
 
 class NotFound(ClusterError):  # noqa: N818

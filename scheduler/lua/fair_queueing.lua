@@ -38,7 +38,8 @@ local function lane(keys, offset)
 end
 
 -- Marks a key. priority: whole steps, higher is sooner. forgive: drops failures and backoff, because a user changed the
--- object and the next attempt may succeed.
+-- object and the next attempt may succeed. A change ends no wait for what may still take effect, and a lease that
+-- expired stays the reason until a decision has been made: what its holder did must be known before.
 local function mark(into, key, now_us, priority, forgive)
   into.now = now_us
   local known = into.marks[key]
@@ -49,6 +50,15 @@ local function mark(into, key, now_us, priority, forgive)
     known.priority = math.max(known.priority, priority)
     known.forgive = known.forgive or forgive
   end
+end
+
+-- Returns what a forgiven key keeps of its failures, nil for nothing, and whether its wait goes on.
+local function unforgiven(failure)
+  local reason = string.match(failure, '^%d+ (.*)$') or ''
+  if string.find(reason, 'it may have taken effect: ', 1, true) == 1 then
+    return failure, true
+  end
+  return string.find(reason, 'the lease expired at ', 1, true) == 1 and '1 ' .. reason or nil, false
 end
 
 -- Makes a key that is not leased ready, even one in backoff: its wait is over.
@@ -101,11 +111,19 @@ local function settle(into, slots)
     local scores = read_many('ZMSCORE', into.ready, keys)
     local failures = read_many('HMGET', into.failures, keys)
     local finish = finishes(into, number(meta[1]))
-    local dirty, ready, since, forgiven, awaited, charged = {}, {}, {}, {}, {}, {}
+    local dirty, ready, since, forgiven, kept, awaited, charged = {}, {}, {}, {}, {}, {}, {}
     for i, key in ipairs(keys) do
       local mark = into.marks[key]
-      if mark.forgive and failures[i] then
-        forgiven[#forgiven + 1] = key
+      local forgive = mark.forgive
+      if forgive and failures[i] then
+        local failure, waits = unforgiven(failures[i])
+        forgive = not waits
+        if not failure then
+          forgiven[#forgiven + 1] = key
+        elseif not waits then
+          kept[#kept + 1] = key
+          kept[#kept + 1] = failure
+        end
       end
       if leased[i] then
         dirty[#dirty + 1] = key
@@ -116,7 +134,7 @@ local function settle(into, slots)
           ready[#ready + 1] = sooner
           ready[#ready + 1] = key
         end
-      elseif failures[i] and not mark.due and not mark.forgive and redis.call('ZSCORE', into.later, key) then
+      elseif failures[i] and not mark.due and not forgive and redis.call('ZSCORE', into.later, key) then
         -- In backoff: the attempt after the wait sees all changes.
       else
         local tenant = tenant_of(key)
@@ -143,6 +161,7 @@ local function settle(into, slots)
     write_many('ZADD', into.since, since)
     write_many('ZADD', into.tenants, tenants)
     write_many('HDEL', into.failures, forgiven)
+    write_many('HSET', into.failures, kept)
     write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end

@@ -265,7 +265,7 @@ class _Run:
                 # After a time-out it may still be under way, in an admission webhook: posted again it would take as
                 # long once more.
                 if pause is None or isinstance(error.__cause__, TimeoutError):
-                    error.retry_after = UNCERTAIN
+                    error.retry_after, error.uncertain = UNCERTAIN, True
                     raise
                 await asyncio.sleep(pause)
             else:
@@ -500,12 +500,13 @@ def _stops(stage: Together, errors: Sequence[Exception]) -> bool:
 def _worst(errors: Sequence[Exception]) -> Exception | None:
     """Returns the error that a stage fails with: a lost lease or an unexpected error before any refusal.
 
-    Of refusals the first, with the longest `retry_after` of all.
+    Of refusals the first, with the longest `retry_after` of all, and uncertain if one of them is.
     """
     refused = [error for error in errors if isinstance(error, ClusterError)]
     if len(refused) < len(errors) or not refused:
         return next((error for error in errors if not isinstance(error, ClusterError)), None)
     refused[0].retry_after = _longest(refused)
+    refused[0].uncertain = any(error.uncertain for error in refused)
     return refused[0]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from random import uniform
 
-from scheduler.queue import ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
+from scheduler.queue import UNSETTLED, ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
 from workers.decision import plan as steps
 from workers.decision.controller import Controller
 from workers.decision.limits import LimitReservation
@@ -115,7 +115,9 @@ class Reconciler:
             namespace = rest.partition("/")[0]
             if namespace in full:
                 process.RECONCILES.labels(kind, "namespace is full").inc()
-                refused.append((lease, RequeueAt(clock + self._bulkhead.comes_back(namespace, now))))
+                back = self._bulkhead.comes_back(namespace, now)
+                again = RequeueAt(clock + back) if lease.expired is None else Failed(lease.still(""), back, back)
+                refused.append((lease, again))
             else:
                 leases.append(lease)
         return leases, refused
@@ -151,7 +153,7 @@ class Reconciler:
             raise
         except TimeoutError as error:
             failed = self._failed(lease, error)
-            return replace(failed, after=UNCERTAIN) if _creates(plan) else failed
+            return replace(failed, reason=f"{UNSETTLED}{failed.reason}", after=UNCERTAIN) if _creates(plan) else failed
         except Exception as error:
             return self._failed(lease, error)
         finally:
@@ -174,12 +176,11 @@ class Reconciler:
     def _not_observed(self, lease: Lease, error: Exception) -> Outcome:
         """Returns the outcome of a key that could not be observed; a watch that is behind may catch up any moment."""
         if not isinstance(error, Stale):
-            return self._failed(lease, error)
+            failed = self._failed(lease, error)
+            return replace(failed, reason=lease.still(failed.reason))
         process.RECONCILES.labels(lease.key.partition("/")[0], "Stale").inc()
-        if lease.expired and lease.reason:
-            # The reason stays that of the expired lease for as long as that must be caught up with.
-            return Failed(lease.reason, within=PROVED if lease.failures < PROOFS else AWAY)
-        return Failed(str(error), within=AWAY)
+        proved_soon = lease.expired is not None and lease.failures < PROOFS
+        return Failed(lease.still(str(error)), within=PROVED if proved_soon else AWAY)
 
     def _failed(self, lease: Lease, error: Exception) -> Failed:
         """Returns the failure to settle with; an unexpected error is logged with its traceback."""
@@ -196,7 +197,10 @@ class Reconciler:
         else:
             reason = f"{type(error).__name__}: {error}"
             log.error("a reconcile failed unexpectedly", extra={"key": lease.key}, exc_info=error)
-        after, within = (error.retry_after, error.within) if isinstance(error, ClusterError) else (None, None)
+        after, within = None, None
+        if isinstance(error, ClusterError):
+            after, within = error.retry_after, error.within
+            reason = f"{UNSETTLED if error.uncertain else ''}{reason}"
         if after is not None:
             after *= uniform(1, 1 + SPREAD)
         return Failed(reason[:500], after, AWAY if isinstance(error, Unavailable | TimeoutError) else within)

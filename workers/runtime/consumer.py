@@ -152,7 +152,7 @@ class Consumer:
             log.exception("a claim could not be processed", extra={"lane": self._keeper.lane.name})
             left = [lease for lease in claim.leases if self._keeper.holds(lease)]
             reason = f"{type(error).__name__}: {error}"[:500]
-            await self._keeper.settle_all([(lease, Failed(reason)) for lease in left])
+            await self._keeper.settle_all([(lease, Failed(lease.still(reason))) for lease in left])
         finally:
             self._keeper.drop(claim.leases)
 

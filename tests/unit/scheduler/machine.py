@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys, LaneKeys
-from scheduler.queue import Done, Failed, Lane, Lease, Outcome, Requeue, RequeueAt, RetryBackoff
+from scheduler.queue import UNSETTLED, Done, Failed, Lane, Lease, Outcome, Requeue, RequeueAt, RetryBackoff
 from tests.unit.scheduler.model import SECOND, Model
 
 # The second failure in a row waits for longer than a lease lasts, the third for the cap.
@@ -202,7 +202,9 @@ class QueueMachine(RuleBasedStateMachine):
             self.give_back([(holder, Done() if back is None else RequeueAt(self.now / SECOND + back))])
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
-        failed = st.sampled_from([Failed("no"), Failed("not yet", after=9.0), Failed("away", within=3.0)])
+        failed = st.sampled_from(
+            [Failed("no"), Failed("not yet", after=9.0), Failed("away", within=3.0), Failed(f"{UNSETTLED}?", after=5.0)]
+        )
         if self.moody:
             return failed
         return st.one_of(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from scheduler.queue import Done, Failed, Outcome, Requeue, RequeueAt
+from scheduler.queue import UNSETTLED, Done, Failed, Outcome, Requeue, RequeueAt
 
 SECOND = 1_000_000
 EXPIRED = "the lease expired at {}: its holder died or stood still"
@@ -121,7 +121,13 @@ class Model:
 
     def _mark(self, key: str, now: int, priority: int, forgive: bool) -> bool:
         waits = key in self.failures and key not in self.leased and key not in self.ready and key in self.later
-        if forgive:
+        reason = self.failures[key][1] if forgive and key in self.failures else ""
+        if reason.startswith("the lease expired at "):
+            # A decision must know what the holder did.
+            self.failures[key] = (1, reason)
+        elif reason.startswith(UNSETTLED):
+            forgive = False
+        elif forgive:
             self.failures.pop(key, None)
         if waits and not forgive:
             return False

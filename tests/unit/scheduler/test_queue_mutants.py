@@ -45,6 +45,7 @@ MUTANTS = {
     "idle namespaces are remembered for ever": ("claim", "'-inf', virtual)", "'-inf', 0)"),
     "a mark cuts a backoff short": ("mark", "and redis.call('ZSCORE', into.later, key) then", "and false then"),
     "forgiving does nothing": ("mark", "forgive = forgive }", "forgive = false }"),
+    "forgiving ends the wait for what may still take effect": ("mark", "return failure, true", "return nil, false"),
     "forgiving keeps the wait": ("mark", "write_many('ZREM', into.later, awaited)", ""),
     "a failed key never comes back": ("finish", "write_many('ZADD', of.later, later)", ""),
     "a failed key comes back at once": (

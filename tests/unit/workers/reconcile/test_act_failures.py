@@ -172,6 +172,7 @@ async def test_of_several_refusals_all_are_waited_for(error, after, rig, monkeyp
     with pytest.raises(Forbidden) as raised:
         await rig.act(Together(rig.jobs(4), meanwhile=()))
     assert (raised.value.retry_after, raised.value.within) == (after, SOON)
+    assert raised.value.uncertain is (after == UNCERTAIN)
 
 
 @for_each(Conflict("too many writers", status=409), Unavailable("no route to host"))

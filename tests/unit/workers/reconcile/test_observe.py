@@ -4,10 +4,11 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
+from redis.exceptions import ConnectionError as BrokerAway
 from redis.exceptions import NoPermissionError, ResponseError
 
 from scheduler.keys import Keys
-from scheduler.queue import Lane, RetryBackoff
+from scheduler.queue import UNSETTLED, Failed, Lane, RetryBackoff
 from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import KEYS, OWNER, owned
@@ -274,6 +275,60 @@ async def test_a_broker_without_messages_gives_the_proof_later(refused, worker, 
     await worker.lane.mark([OWNER.key], forgive=True)
     await worker.consume()
     assert len(worker.snapshots) == 1
+
+
+async def test_what_an_expired_lease_left_is_seen_though_the_object_is_edited_meanwhile(worker, fake_redis):
+    worker = await worker()
+    await claimed_by_one_that_dies(worker, fake_redis)
+    worker.cluster.add(JOB, owned("its last", worker.owner))
+    for version in ("900", "901"):
+        await edited(worker, version)
+        await worker.consume()
+        assert worker.snapshots == []
+    await worker.bring(JOB)
+    await edited(worker, "902")
+    await worker.consume()
+    [snapshot] = worker.snapshots
+    assert [child.ref.name for child in snapshot.children[JOB.id]] == ["its last"]
+
+
+async def test_what_an_expired_lease_left_is_seen_though_the_namespace_was_full(worker, fake_redis, monkeypatch):
+    worker = await worker()
+    await claimed_by_one_that_dies(worker, fake_redis)
+    with monkeypatch.context() as full:
+        full.setattr(worker.reconciler._bulkhead, "full", lambda: {"default"})
+        await worker.consume()
+    await worker.lane.mark([OWNER.key], forgive=True)
+    await worker.consume()
+    assert worker.snapshots == []
+
+
+async def test_what_an_expired_lease_left_is_seen_though_the_broker_failed_meanwhile(worker, fake_redis, monkeypatch):
+    async def refuse(_):
+        raise BrokerAway("the connection broke")
+
+    worker = await worker()
+    await claimed_by_one_that_dies(worker, fake_redis)
+    with monkeypatch.context() as broken:
+        broken.setattr(worker.store, "observe", refuse)
+        await worker.consume()
+    await worker.lane.mark([OWNER.key], forgive=True)
+    await worker.consume()
+    assert worker.snapshots == []
+
+
+async def test_an_edit_ends_no_wait_for_what_may_still_take_effect(worker):
+    worker = await worker()
+    await worker.lane.mark([OWNER.key])
+    claim = await worker.lane.claim(1)
+    await worker.lane.finish([(claim.leases[0], Failed(f"{UNSETTLED}no answer in time", after=12.0))])
+    await edited(worker, "900")
+    assert await worker.consume() == 0
+
+
+async def edited(worker, version):
+    metadata = {**worker.owner["metadata"], "generation": int(version), "resourceVersion": version}
+    await worker.store.apply(SCALED_JOB, [ObjectVersion({**worker.owner, "metadata": metadata})])
 
 
 async def subscribed(client):

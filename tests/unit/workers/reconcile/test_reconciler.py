@@ -146,6 +146,8 @@ async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(plan
     swept = await worker.lane.sweep()
     # A backoff that is over already leaves nothing booked.
     assert ((swept.next or 0) - time.time() > UNCERTAIN - 5) is waits
+    await worker.lane.mark([OWNER.key], forgive=True)
+    assert ((await worker.lane.stats()).ready == 0) is waits, "a change of the object does not end the wait"
 
 
 class Answering:
