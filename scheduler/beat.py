@@ -229,13 +229,18 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
     # Celery's own periodic entries.
 
     def _emit_entries(self) -> float:
-        """Returns the seconds until a periodic entry is due."""
+        """Returns the seconds until a periodic entry is due.
+
+        A last run that is still to come was recorded before the clock was set back: it counts as now.
+        """
         if not self.schedule:
             return LONGEST_SLEEP
         now = self._run(self._runs.now())
         self._load_entries(now)
         for upcoming in list(self._upcoming.values()):
-            if upcoming.due <= now:
+            if upcoming.last > now:
+                self._expect(upcoming.entry.name, upcoming.entry, now, now)
+            elif upcoming.due <= now:
                 self._emit(upcoming, now)
         due = min((upcoming.due for upcoming in self._upcoming.values()), default=now)
         return (due - now) / 1e6
@@ -252,7 +257,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         if new:
             last = self._run(self._runs.load(dict.fromkeys(new, now)))
             for name, entry in new.items():
-                self._expect(name, entry, last.get(name, now), now)
+                self._expect(name, entry, min(last.get(name, now), now), now)
 
     def _expect(self, name: str, entry: Any, last: int, now: int) -> None:
         self._upcoming[name] = Upcoming(entry, last, self._due(entry, last, now))

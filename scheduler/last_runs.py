@@ -80,7 +80,8 @@ class LastRuns:
         """
         # The deadline counts from before the call: it passes before the broker's expiry.
         lease = RunLease(name, uuid.uuid4().hex, time.monotonic() + LEASE)
-        answer = await _ACQUIRE(self._client, self._names(name), (name, last, lease.id, round(LEASE * 1000)))
+        args = (name, last, lease.id, round(LEASE * 1000), self._clock() if self._clock else "")
+        answer = await _ACQUIRE(self._client, self._names(name), args)
         if isinstance(answer, bytes):
             return int(answer)
         return lease if answer else None

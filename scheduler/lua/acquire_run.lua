@@ -9,15 +9,19 @@
 --       2  moment of the last run as the caller knows it (us)
 --       3  id of the caller's lease
 --       4  duration of the lease (ms)
+--       5  clock override: '' or us (tests)
 -- Answer: 1 leased to the caller; 0 leased to another beat; or, as text, the moment of a later last run (us)
 -- Replay: returns the same answer again.
+-- include: clock
 
 local runs, lease = KEYS[1], KEYS[2]
 local name, last, id, duration = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local known = redis.call('HGET', runs, name)
--- An earlier one comes from older data that the broker was restored to: the caller knows better.
-if known and (tonumber(known) or 0) > tonumber(last) then
+local moment = tonumber(known or 0) or 0
+-- An earlier one comes from older data that the broker was restored to: the caller knows better. One that is still to come
+-- was recorded before the clock was set back.
+if moment > tonumber(last) and moment <= clock(ARGV[5]) then
   return known
 end
 if redis.call('SET', lease, id, 'NX', 'PX', duration) then

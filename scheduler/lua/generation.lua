@@ -12,20 +12,24 @@ local function run_id()
   return type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
 end
 
--- Returns the id of the generation, or nil if a new one must begin.
+-- Returns the id of the generation and its beginning (us), or nil if a new one must begin.
 local function generation_of(key)
-  local id, server = string.match(redis.call('GET', key) or '', '^(%S+) (%S+) %d+$')
+  local id, server, began = string.match(redis.call('GET', key) or '', '^(%S+) (%S+) (%d+)$')
   local here = run_id()
   if id and (server == here or server == '-' or here == '-') then
-    return id
+    return id, tonumber(began)
   end
   return nil
 end
 
 -- Returns the id of the generation; a missing or lost one is replaced. candidate: the id of a new one.
 local function generation_for(key, candidate, now, lost)
-  local id = generation_of(key)
+  local id, began = generation_of(key)
   if id and not lost then
+    if began > now then
+      -- The clock was set back: all that is measured until it has come that far would count as from before the loss.
+      redis.call('SET', key, string.format('%s %s %.0f', id, run_id(), now))
+    end
     return id
   end
   -- An empty keyspace has nothing from before that readers must tell apart.

@@ -17,6 +17,7 @@
 -- include: backoff
 -- include: deadlines
 -- include: fair_queueing
+-- include: set_back
 
 local of = lane(KEYS, 0)
 local now = clock(ARGV[1])
@@ -81,8 +82,9 @@ local function notifications_lost()
   end
   local meta = redis.call('HMGET', of.meta, 'claimed', 'repairs', 'repaired', 'opens')
   local repairs = math.min(number(meta[2]), MOST_DOUBLINGS)
-  local quiet = now
-    - math.max(tonumber(oldest[2]), number(meta[1]), number(meta[3]), number(meta[4]))
+  -- A clock that was set back does not say how long the oldest one waits.
+  local since = tonumber(oldest[2]) <= now and tonumber(oldest[2]) or 0
+  local quiet = now - math.max(since, number(meta[1]), number(meta[3]), number(meta[4]))
   if quiet < patience * 2 ^ repairs then
     return false
   end
@@ -90,6 +92,9 @@ local function notifications_lost()
   return true
 end
 
+if was_set_back(of, now) then
+  bring_back(of, now, lease, cap)
+end
 restore_deadlines(of, now + lease)
 local expired = take(of.leases)
 expire(expired)

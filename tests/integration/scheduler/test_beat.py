@@ -91,6 +91,22 @@ def book(broker: redis.Redis, *keys: str, at: int) -> None:
     broker.zadd(LATER, dict.fromkeys(keys, at))
 
 
+def test_entries_go_on_when_the_clock_was_set_back(
+    start_beat: Beats, clock: Clock, emitted: Callable[[], list[str]]
+) -> None:
+    running = start_beat(work=every(minutes=1))
+    running.tick()
+    for beats in ([running], [start_beat(work=every(minutes=1))]):
+        clock.forward(minutes=1)
+        beats[0].tick()
+        before = len(emitted())
+        clock.forward(hours=-1)
+        beats[0].tick()
+        clock.forward(minutes=1)
+        beats[0].tick()
+        assert len(emitted()) == before + 1
+
+
 def test_a_key_that_is_due_becomes_ready_and_a_bell_rings(broker: redis.Redis, start_beat: Beats, clock: Clock) -> None:
     book(broker, "jobs.batch/default/a", at=NOON + 100_000)
     book(broker, "jobs.batch/default/b", at=NOON + 500_000)

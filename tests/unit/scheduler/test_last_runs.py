@@ -16,6 +16,7 @@ RUNS = "{test}:beat:runs"
     ("a later one", "300", 300),
     ("an older one, of a broker that was restored", "100", RunLease),
     ("one that cannot be read", "garbage", RunLease),
+    ("one still to come, recorded before the clock was set back", str(2**60), RunLease),
     ("none", None, RunLease),
 )
 async def test_a_run_is_leased_unless_a_later_one_is_known(

@@ -410,3 +410,71 @@ async def test_a_claim_whose_answer_was_lost_comes_back_when_its_lease_is_over(
     clock.forward(10)
     await lane.sweep()
     assert await keys_of(lane) == [A]
+
+
+# The broker's clock is set back by an hour.
+
+
+async def test_a_lane_that_was_to_open_does_so_within_a_lease(new_lane: NewLane, clock: Clock) -> None:
+    lane = new_lane()
+    await lane.claim(1)
+    await lane.mark([A])
+    await set_back(lane, clock)
+    assert await keys_of(lane) == []
+    clock.forward(10)
+    assert await keys_of(lane) == [A]
+
+
+async def test_the_key_of_a_dead_holder_comes_back_within_a_lease(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A])
+    await lane.claim(1)
+    await set_back(lane, clock)
+    assert (await lane.sweep()).moved == 0
+    clock.forward(10)
+    assert (await lane.sweep()).moved == 1
+
+
+async def test_a_live_holder_keeps_its_key(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A])
+    claim = await lane.claim(1)
+    await set_back(lane, clock)
+    clock.forward(9)
+    assert (await lane.sweep()).moved == 0
+    assert await lane.renew(claim.leases) == frozenset()
+
+
+async def test_a_backoff_ends_within_its_cap_and_a_booking_at_its_moment(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A])
+    await work_off(lane, Failed("no", after=50.0))
+    await lane.mark([B])
+    await work_off(lane, RequeueAt(clock.seconds + 50))
+    await set_back(lane, clock)
+    clock.forward(60)
+    await lane.sweep()
+    assert await work_off(lane, Done()) == [A]
+    clock.forward(3600)
+    await lane.sweep()
+    assert await keys_of(lane) == [B]
+
+
+async def test_a_lost_notification_is_replaced_as_ever(lane: Lane, clock: Clock) -> None:
+    await lane.mark([A])
+    await work_off(lane, Done())
+    await lane.mark([A])
+    await set_back(lane, clock)
+    clock.forward(2)
+    assert (await lane.sweep()).notifications == 1
+
+
+async def test_a_generation_that_was_to_begin_has_begun(lane: Lane, clock: Clock, fake_redis: Redis) -> None:
+    await fake_redis.set("{test}:generation", f"of-another-server x {clock.now}")
+    await lane.claim(1)
+    await set_back(lane, clock)
+    await lane.claim(1)
+    assert Keys.began(await fake_redis.get("{test}:generation")) == clock.now
+
+
+async def set_back(lane: Lane, clock: Clock) -> None:
+    await lane.sweep()
+    clock.forward(-3600)
+    await lane.sweep()
