@@ -187,7 +187,7 @@ def _purpose(job: Object, naming: names.RunNames) -> tuple[ObservedRun, int] | N
     annotations = job["metadata"].get("annotations") or {}
     # A Job created by hand may have any name, even that of a slot's Job.
     by_hand = jobs.MANUAL in annotations or jobs.INSTANTIATE in annotations
-    slot = _slot(next((annotations[key] for key in SLOTS if key in annotations), None)) or (
+    slot = times.instant(next((annotations[key] for key in SLOTS if key in annotations), None)) or (
         None if by_hand else naming.slot_of(name)
     )
     if slot is None and jobs.MANUAL not in annotations:
@@ -197,13 +197,6 @@ def _purpose(job: Object, naming: names.RunNames) -> tuple[ObservedRun, int] | N
     return ObservedRun(
         names.run_of(name, attempt), slot, annotations.get(jobs.SCHEDULE, ""), annotations.get(jobs.MANUAL, "")
     ), attempt
-
-
-def _slot(text: str | None) -> datetime | None:
-    try:
-        return times.parse(text) if text else None
-    except ValueError:
-        return None
 
 
 def observe(
