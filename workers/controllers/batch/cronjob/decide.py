@@ -165,8 +165,7 @@ def start_jobs(
 ) -> tuple[Start, ...]:
     """Returns the Jobs to create: of the choice, and further attempts of failed runs."""
     table = clock.timing.table if clock.timing else None
-    retries = starting.retries(view, runs, table) if table else ()
-    return (*starting.starts(view, choice, table), *retries)
+    return (*starting.starts(view, choice, table), *starting.retries(view, runs))
 
 
 # --- the steps
@@ -380,7 +379,7 @@ def _instants(decision: Decision) -> Iterator[datetime]:
         if run.outcome == RUNNING and deadline:
             yield times.after(deadline, GRACE)
         elif run.outcome == RETRYING:
-            yield from (each for each in (deadline, run.again if clock.timing else None) if each)
+            yield from (each for each in (deadline, run.again if view.retrying else None) if each)
     if clock.timing is None or clock.due is None:
         return
     table = clock.timing.table

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from workers.api.kinds import Kind, Object
 from workers.api.scheduledjob import ScheduledJobSpec
-from workers.controllers.batch.cronjob import cursor, dialect, ending, manual, names, runs
+from workers.controllers.batch.cronjob import cursor, dialect, ending, manual, names, runs, timetable
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Dialect
 from workers.controllers.batch.cronjob.manual import RefusedRun, RunRequest
@@ -70,16 +70,19 @@ class ObservedSchedule:
     @cached_property
     def schedule(self) -> str:
         """All schedules of the spec, with their zones, as one text that changes with any of them."""
-        spec = self.spec
-        lines = [(spec.schedule, spec.time_zone)] if spec.schedule else []
-        lines += [(each.schedule, each.time_zone or spec.time_zone) for each in spec.schedules or ()]
-        return "; ".join(f"{text} ({zone})" if zone else text for text, zone in lines)
+        wanted = timetable.schedules(self.spec)
+        return "; ".join(f"{text} ({zone})" if zone else text for text, zone in wanted)
 
     @cached_property
     def edited(self) -> bool:
         """True if the schedule was edited since the last decision."""
         before, _ = cursor.recorded_schedule(self.body, annotated=self.is_cron_job)
         return before is not None and before != self.schedule
+
+    @property
+    def retrying(self) -> bool:
+        """True if failed runs are tried again; whether a slot follows does not matter for that."""
+        return not self.deleting and not self.spec.suspend
 
     @cached_property
     def children(self) -> Children:

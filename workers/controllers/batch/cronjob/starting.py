@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from scheduler import cron
 from workers.api.scheduledjob import ConcurrencyPolicy
-from workers.controllers.batch.cronjob import jobs
+from workers.controllers.batch.cronjob import jobs, timetable
 from workers.controllers.batch.cronjob.jobs import RunOrder
 from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
@@ -75,8 +76,10 @@ def starts(view: ObservedSchedule, choice: Choice, table: Timetable | None) -> I
         yield Start(RunOrder(name, annotations, time_limit=seconds), run)
 
 
-def retries(view: ObservedSchedule, runs: Iterable[ObservedRun], table: Timetable) -> Iterator[Start]:
+def retries(view: ObservedSchedule, runs: Iterable[ObservedRun]) -> Iterator[Start]:
     """Yields the further attempts that are due."""
+    if not view.retrying:
+        return
     due = [run for run in runs if run.outcome == RETRYING and run.again and run.again <= view.now]
     for run in due[:MAX_STARTS]:
         deadline = view.limits.deadline(run)
@@ -84,10 +87,15 @@ def retries(view: ObservedSchedule, runs: Iterable[ObservedRun], table: Timetabl
         if run.slot is None:
             annotations = jobs.of_request(run.id)
         else:
-            zone = next((line.zone for line in table.lines if line.text == run.schedule), None)
-            annotations = jobs.of_slot(view.kind, run.slot, run.schedule, zone)
+            annotations = jobs.of_slot(view.kind, run.slot, run.schedule, _zone(view, run.schedule))
         again = replace(run, attempts=run.attempts + 1, outcome=RUNNING, again=None, reason="", message="", job=None)
         yield Start(RunOrder(run.name, annotations, again.attempts, run.env, left), again)
+
+
+def _zone(view: ObservedSchedule, schedule: str) -> str | None:
+    """Returns the time zone of a schedule; None if it has none, if it is unknown, or if the spec lacks the schedule."""
+    zone = next((zone for text, zone in timetable.schedules(view.spec) if text == schedule), None)
+    return None if zone is None or cron.check_zone(zone) else zone
 
 
 def creation(view: ObservedSchedule, starts: Sequence[Start]) -> Together:

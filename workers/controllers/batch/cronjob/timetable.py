@@ -114,6 +114,12 @@ class Timetable:
         return slots[-count:], len(slots) > count or any(older for _, older in answers)
 
 
+def schedules(spec: ScheduledJobSpec) -> list[tuple[str, str | None]]:
+    """Returns the text and the time zone of every schedule of a manifest; None for UTC."""
+    single = [(spec.schedule, spec.time_zone)] if spec.schedule else []
+    return [*single, *((each.schedule, each.time_zone or spec.time_zone) for each in spec.schedules or ())]
+
+
 def of(spec: ScheduledJobSpec, *, uid: str, seconds: bool, created: datetime, since: datetime) -> Timetable:
     """Builds the timetable of a manifest.
 
@@ -121,8 +127,7 @@ def of(spec: ScheduledJobSpec, *, uid: str, seconds: bool, created: datetime, si
     continues from it. Among several schedules it counts from `created`, as slots of the others would shift it.
     Raises cron.CronError (ZoneError for an unknown zone), or UserError that names an exclusion's field.
     """
-    wanted = [(spec.schedule, spec.time_zone)] if spec.schedule else []
-    wanted += [(each.schedule, each.time_zone or spec.time_zone) for each in spec.schedules or ()]
+    wanted = schedules(spec)
     anchor = since if len(wanted) == 1 else created
     lines = tuple(SlotLine(text, zone, cron.parse(text, zone=zone, seconds=seconds), anchor) for text, zone in wanted)
     excluded = exclusions.parse(spec.exclusions, spec.suspend_until, spec.time_zone)

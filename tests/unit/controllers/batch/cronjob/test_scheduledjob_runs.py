@@ -115,15 +115,42 @@ def test_a_run_whose_job_is_deleted_by_hand_is_not_tried_again():
     assert cluster.made == [second("12:01")]
 
 
-def test_no_attempt_starts_while_suspended():
+@for_each({}, {"timeZone": MARS})
+def test_no_attempt_starts_while_suspended(spec):
     cluster = running("1 12 * * *", retry={"limit": 3})
     failing(cluster, second("12:01"), clock("12:01:05"))
-    cluster.edit(suspend=True)
+    cluster.edit(suspend=True, **spec)
     cluster.settle(clock("12:01:30"))
     assert (cluster.made, cluster.back) == ([second("12:01")], None)
-    cluster.edit(suspend=False)
+    cluster.edit(suspend=False, timeZone=None)
     cluster.settle(clock("12:01:40"))
     assert cluster.active() == [f"{second('12:01')}-r2"]
+
+
+@cases(
+    ("no slot follows", {"exclusions": [{"start": "2026-03-01T12:01:30Z"}]}, "2026-03-01T21:01:00+09:00"),
+    ("an unreadable schedule", {"schedule": "often"}, "2026-03-01T12:01:00Z"),
+    ("an unknown zone", {"timeZone": MARS}, "2026-03-01T12:01:00Z"),
+    ("an exclusion's schedule", {"exclusions": [{"schedule": "x", "durationSeconds": 5}]}, "2026-03-01T21:01:00+09:00"),
+)
+def test_an_attempt_needs_no_further_slot(spec, slot):
+    cluster = running(timeZone="Asia/Tokyo", retry={"limit": 3}, concurrencyPolicy="Forbid")
+    cluster.edit(**spec)
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    assert cluster.back == clock("12:01:15")
+    cluster.settle(clock("12:01:15"))
+    again = f"{second('12:01')}-r2"
+    assert cluster.active() == [again]
+    annotations = cluster.jobs[again]["metadata"]["annotations"]
+    assert annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] == slot
+
+
+def test_no_attempt_starts_while_the_object_is_being_deleted():
+    cluster = running(retry={"limit": 3})
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    cluster.leave()
+    cluster.settle(clock("12:01:15"))
+    assert (cluster.made, cluster.back) == ([second("12:01")], None)
 
 
 def test_taking_retries_back_ends_what_waits():
@@ -391,11 +418,15 @@ def test_requesting_again_under_the_same_id_runs_nothing_twice():
 
 
 @for_each("nonsense", "0 0 30 2 *")
-def test_a_run_can_be_requested_with_any_schedule(schedule):
-    cluster = new_cluster(schedule)
+def test_a_run_can_be_requested_and_tried_again_with_any_schedule(schedule):
+    cluster = new_cluster(schedule, retry={"limit": 1, "delaySeconds": 5})
     cluster.ask("now")
     cluster.settle(NOON)
     assert cluster.made == ["report-now"]
+    failing(cluster, "report-now", after(1))
+    assert cluster.back == after(6)
+    cluster.settle(after(6))
+    assert cluster.made == ["report-now", "report-now-r2"]
 
 
 # --- conditions
