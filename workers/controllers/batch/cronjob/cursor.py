@@ -58,11 +58,15 @@ class Cursor:
 def observed(body: Object, *, annotated: bool) -> Cursor:
     """Reads an object's cursor. annotated: parts of it are in a CronJob's annotations, otherwise in the status."""
     metadata, status = body["metadata"], body.get("status") or {}
-    missed = (metadata.get("annotations") or {}).get(MISSED) if annotated else status.get("lastMissedTime")
+    created = times.parse(metadata["creationTimestamp"])
+    missed = _instant((metadata.get("annotations") or {}).get(MISSED) if annotated else status.get("lastMissedTime"))
+    if annotated and missed and missed < created:
+        # Annotations are part of an exported manifest: it is a slot of the object that this one is a copy of.
+        missed = None
     return Cursor(
-        times.parse(metadata["creationTimestamp"]),
+        created,
         _instant(status.get("lastScheduleTime")),
-        _instant(missed),
+        missed,
         recorded_schedule(body, annotated=annotated)[1],
     )
 

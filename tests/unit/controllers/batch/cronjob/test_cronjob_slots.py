@@ -177,6 +177,19 @@ def test_a_malformed_time_counts_as_none(text):
     assert cluster.made == [minute("12:01")]
 
 
+@cases(
+    ("of the CronJob that this one is a copy of", clock("02:00", 3), clock("12:00:01", 5), []),
+    ("of it, and a slot since the creation", clock("02:00", 3), clock("13:30", 5), [minute("13:00", 5)]),
+    ("its own", clock("13:00", 5), clock("13:30", 5), []),
+)
+def test_a_missed_time_from_before_the_creation_does_not_count(missed, now, made):
+    """Annotations are part of an exported manifest."""
+    annotations = {"penstock.dev/last-missed-time": times.render(missed)}
+    cluster = new_cluster("0 2,13 * * *", created=clock("12:00", 5), annotations=annotations)
+    cluster.settle(now)
+    assert (cluster.made, reasons(cluster.events)) == (made, ["SuccessfulCreate"] * len(made))
+
+
 # --- edits
 
 
