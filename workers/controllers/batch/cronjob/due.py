@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from scheduler import cron
 from workers.api.scheduledjob import CatchUp, ScheduledJobSpec
+from workers.controllers.batch import time_limits
 from workers.controllers.batch.cronjob import timetable as timetables
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
@@ -19,8 +20,6 @@ MANY = 100
 PROMPT = timedelta(seconds=10)
 #: Lateness is measured in whole seconds: a run that is allowed to be 0 s late has the second it is due in.
 _SECOND = timedelta(seconds=1)
-#: Seconds in a thousand years: a longer deadline is as good as this one, and no instant overflows with it.
-_FOREVER = 1000 * 366 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def _are_many(slots: list[datetime], older: bool, spec: ScheduledJobSpec, now: d
     """True if more than `MANY` slots are missed; as in Kubernetes the starting deadline bounds those that count."""
     if spec.starting_deadline_seconds is None:
         return older or len(slots) > MANY
-    deadline = timedelta(seconds=min(spec.starting_deadline_seconds, _FOREVER))
+    deadline = time_limits.of(spec.starting_deadline_seconds)
     return sum(now - slot < deadline for slot in slots) > MANY
 
 
@@ -139,7 +138,7 @@ def expiry(timetable: Timetable, spec: ScheduledJobSpec, slot: datetime) -> date
 
 
 def _deadline(catch_up: CatchUp, seconds: int | None) -> timedelta | None:
-    given = None if seconds is None else timedelta(seconds=min(seconds, _FOREVER))
+    given = None if seconds is None else time_limits.of(seconds)
     if catch_up.policy != "None":
         return given
     return PROMPT if given is None else min(given, PROMPT)

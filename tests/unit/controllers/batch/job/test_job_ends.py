@@ -1,8 +1,10 @@
 """The ends of a batch/v1 Job: by limits, deadline and completion, and the cleanup afterwards."""
 
+from datetime import timedelta
+
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.job.jobs import NEVER, failed, leaving, run, settled, started, succeeded
-from tests.unit.controllers.factories import UID, at, condition, entry, job, pod
+from tests.unit.controllers.factories import NOW, UID, at, condition, entry, job, pod
 from tests.unit.controllers.plans import (
     back,
     conditions_of,
@@ -119,6 +121,13 @@ def test_the_deadline(limit, started_at, suspended, over, comes_back):
     plan = run(body, pod("a"))
     assert (("FailureTarget", "True", "DeadlineExceeded") in conditions_of(plan)) is over
     assert back(plan) == comes_back
+
+
+@for_each(999_999_999_999, 2**63 - 1)
+def test_a_deadline_that_no_instant_has_is_never_reached(limit):
+    body = job(status={"startTime": at(-60)}, activeDeadlineSeconds=limit)
+    plan = run(body, now=NOW + timedelta(days=365 * 900))
+    assert (conditions_of(plan), len(created(plan))) == ([], 1)
 
 
 def test_a_job_comes_back_at_the_first_of_all_instants():
