@@ -72,6 +72,7 @@ def beside(**status):
     ("ready is no end", {"conditions": [condition("Ready", at_=-20)]}, -60),
     ("not ready, since an unknown time", {"conditions": [{"type": "Ready", "status": "False"}]}, -60),
     ("its deletion's begin", deleted(-5, 30), -35),
+    ("its deletion's begin, with a grace beyond all time", deleted(-5, 2**63 - 1), -5 - 1000 * 366 * 86400),
     ("without grace", deleted(-5), -5),
     ("its creation", {}, -60),
 )
