@@ -8,6 +8,7 @@ from typing import Protocol
 from scheduler import cron
 from workers.api import times
 from workers.api.scheduledjob import Exclusion
+from workers.controllers.batch.cronjob.slot_line import SlotLine
 from workers.errors import UserError
 
 ALWAYS = datetime.min.replace(tzinfo=UTC)
@@ -50,13 +51,13 @@ class ExcludedDays:
 class Recurring:
     """A window of this length after every slot of a schedule."""
 
-    schedule: cron.Schedule
+    line: SlotLine
     length: timedelta
 
     def around(self, moment: datetime) -> Window | None:
         """Returns the newest window that opened before the moment, if it is still open."""
-        opened = self.schedule.latest(moment - self.length, moment)
-        return Window(opened, opened + self.length) if opened else None
+        opened, _ = self.line.newest(moment - self.length, moment, 1)
+        return Window(opened[0], opened[0] + self.length) if opened else None
 
 
 class ExclusionRule(Protocol):
@@ -78,8 +79,10 @@ class Exclusions:
         return next((window for rule in self.rules if (window := rule.around(moment))), None)
 
 
-def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: str | None) -> Exclusions:
-    """Reads the exclusions of a manifest. suspended_until: no slot before this instant. zone: the object's.
+def parse(
+    exclusions: Iterable[Exclusion], suspended_until: str | None, zone: str | None, created: datetime
+) -> Exclusions:
+    """Reads the exclusions of a manifest. suspended_until: no slot before this instant. zone, created: the object's.
 
     Raises UserError that names the field, or cron.ZoneError for an unknown zone.
     """
@@ -87,18 +90,19 @@ def parse(exclusions: Iterable[Exclusion], suspended_until: str | None, zone: st
     if suspended_until:
         rules.append(Window(ALWAYS, _end("suspendUntil", suspended_until)))
     for index, exclusion in enumerate(exclusions):
-        rules += _rules(exclusion, f"exclusions[{index}]", exclusion.time_zone or zone)
+        rules += _rules(exclusion, f"exclusions[{index}]", exclusion.time_zone or zone, created)
     return Exclusions(tuple(rules))
 
 
-def _rules(exclusion: Exclusion, path: str, zone: str | None) -> Iterable[ExclusionRule]:
+def _rules(exclusion: Exclusion, path: str, zone: str | None, created: datetime) -> Iterable[ExclusionRule]:
     if exclusion.start or exclusion.end:
         start = _instant(f"{path}.start", exclusion.start) if exclusion.start else ALWAYS
         yield Window(start, _end(f"{path}.end", exclusion.end) if exclusion.end else NEVER)
     if exclusion.dates:
         yield ExcludedDays(frozenset(_day(f"{path}.dates", text) for text in exclusion.dates), _zone(zone))
     if exclusion.schedule and exclusion.duration_seconds:
-        yield Recurring(_schedule(path, exclusion.schedule, zone), timedelta(seconds=exclusion.duration_seconds))
+        line = SlotLine(exclusion.schedule, zone, _schedule(path, exclusion.schedule, zone), created)
+        yield Recurring(line, timedelta(seconds=exclusion.duration_seconds))
 
 
 def _schedule(path: str, text: str, zone: str | None) -> cron.Schedule:

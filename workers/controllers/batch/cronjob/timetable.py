@@ -8,39 +8,11 @@ from scheduler import cron
 from workers.api.scheduledjob import ScheduledJobSpec
 from workers.controllers.batch.cronjob import exclusions
 from workers.controllers.batch.cronjob.exclusions import NEVER, Exclusions
+from workers.controllers.batch.cronjob.slot_line import SlotLine
 
 _TICK = timedelta(microseconds=1)
 #: Excluded windows that a search skips before it gives up: those of a daily schedule in three years.
 MAX_SKIPPED = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class SlotLine:
-    """One schedule of the object.
-
-    anchor: the origin of an ``@every``; counted from any other instant its slots would shift.
-    """
-
-    text: str
-    zone: str | None
-    schedule: cron.Schedule
-    anchor: datetime
-
-    def next(self, after: datetime) -> datetime | None:
-        """Returns the first slot later than `after`, or None."""
-        return self.schedule.next(self._aligned(after))
-
-    def newest(self, after: datetime, until: datetime, count: int) -> tuple[list[datetime], bool]:
-        """Returns the newest `count` slots in (after, until], oldest first; and True if there are older ones."""
-        if until <= after:
-            return [], False
-        slots, older = self.schedule.newest(self._aligned(after), until, count)
-        return list(slots), older
-
-    def _aligned(self, moment: datetime) -> datetime:
-        if self.schedule.interval is None:
-            return moment
-        return (moment > self.anchor and self.schedule.latest(self.anchor, moment)) or self.anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +96,12 @@ def of(spec: ScheduledJobSpec, *, uid: str, seconds: bool, created: datetime, si
     """Builds the timetable of a manifest.
 
     seconds: six fields are allowed. since: the newest handled slot, or `created`: as in Kubernetes an ``@every``
-    continues from it. Among several schedules it counts from `created`, as slots of the others would shift it.
+    continues from it. Among several schedules it counts from `created`, as slots of the others would shift it, and
+    so it does in an exclusion.
     Raises cron.CronError (ZoneError for an unknown zone), or UserError that names an exclusion's field.
     """
     wanted = schedules(spec)
     anchor = since if len(wanted) == 1 else created
     lines = tuple(SlotLine(text, zone, cron.parse(text, zone=zone, seconds=seconds), anchor) for text, zone in wanted)
-    excluded = exclusions.parse(spec.exclusions, spec.suspend_until, spec.time_zone)
+    excluded = exclusions.parse(spec.exclusions, spec.suspend_until, spec.time_zone, created)
     return Timetable(lines, excluded, timedelta(seconds=spec.jitter_seconds), uid)

@@ -26,7 +26,7 @@ WINDOWS = st.builds(
 )
 RECURRING = st.builds(
     lambda schedule, length: {"schedule": schedule, "durationSeconds": length},
-    st.sampled_from(["0 * * * *", "*/45 * * * *", "0 13-15 * * *"]),
+    st.sampled_from(["0 * * * *", "*/45 * * * *", "0 13-15 * * *", "@every 50m"]),
     st.integers(1, 5000),
 )
 DATES = st.just({"dates": ["2026-03-02"], "timeZone": "America/New_York"})

@@ -248,6 +248,8 @@ def test_an_interval_is_not_moved_by_the_other_schedules():
         ["12:01", "12:02", "12:03", "12:04", "12:05"],
     ),
     ("after another schedule", [{"schedule": "*/4 * * * *", "durationSeconds": 120}], ["12:02", "12:03"]),
+    ("after an interval", [{"schedule": "@every 3m", "durationSeconds": 60}], ["12:01", "12:02", "12:04", "12:05"]),
+    ("after a short interval", [{"schedule": "@every 2m", "durationSeconds": 130}], ["12:01"]),
     ("windows that overlap", [{"schedule": "2-3 12 * * *", "durationSeconds": 90}], ["12:01", "12:05"]),
     (
         "several",
