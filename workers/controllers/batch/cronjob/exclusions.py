@@ -28,6 +28,10 @@ class Window:
         """Returns the window if the moment is in it."""
         return self if self.start <= moment < self.end else None
 
+    def opens(self, after: datetime) -> datetime | None:
+        """Returns the start if it is later than `after`."""
+        return self.start if self.start > after else None
+
 
 @dataclass(frozen=True, slots=True)
 class ExcludedDays:
@@ -42,6 +46,12 @@ class ExcludedDays:
         if day not in self.days:
             return None
         return Window(self._midnight(day), self._midnight(day + timedelta(days=1)))
+
+    def opens(self, after: datetime) -> datetime | None:
+        """Returns the first midnight later than `after` that begins an excluded day."""
+        today = after.astimezone(self.zone).date()
+        following = min((day for day in self.days if day > today), default=None)
+        return self._midnight(following) if following else None
 
     def _midnight(self, day: date) -> datetime:
         return datetime.combine(day, time(), self.zone).astimezone(UTC)
@@ -59,12 +69,20 @@ class Recurring:
         opened, _ = self.line.newest(moment - self.length, moment, 1)
         return Window(opened[0], opened[0] + self.length) if opened else None
 
+    def opens(self, after: datetime) -> datetime | None:
+        """Returns the first slot later than `after`."""
+        return self.line.next(after)
+
 
 class ExclusionRule(Protocol):
     """One kind of exclusion."""
 
     def around(self, moment: datetime) -> Window | None:
         """Returns the excluded window around this moment, or None."""
+        ...
+
+    def opens(self, after: datetime) -> datetime | None:
+        """Returns when the first window that starts later than this opens, or None."""
         ...
 
 
@@ -77,6 +95,10 @@ class Exclusions:
     def around(self, moment: datetime) -> Window | None:
         """Returns an excluded window around this moment, or None."""
         return next((window for rule in self.rules if (window := rule.around(moment))), None)
+
+    def opens(self, after: datetime) -> datetime | None:
+        """Returns when the first window that starts later than this opens, or None."""
+        return min((start for rule in self.rules if (start := rule.opens(after))), default=None)
 
 
 def parse(

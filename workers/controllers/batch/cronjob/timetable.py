@@ -56,14 +56,14 @@ class Timetable:
         return found, True
 
     def fires(self, slot: datetime) -> datetime:
-        """Returns when the run of this slot is due: up to the jitter later, yet before the next slot.
+        """Returns when the run of this slot is due: up to the jitter later, yet before the next slot or excluded time.
 
         A hash of UID and slot, so equal in every process.
         """
         if not self.jitter:
             return slot
-        following = self._next(slot)
-        span = min(self.jitter, following - slot) if following else self.jitter
+        bounds = (self._next(slot), self.exclusions.opens(slot))
+        span = min((self.jitter, *(bound - slot for bound in bounds if bound)))
         share = blake2b(f"{self.uid}/{slot.timestamp():.0f}".encode(), digest_size=8).digest()
         return slot + timedelta(microseconds=(span // _TICK * int.from_bytes(share)) >> 64)
 

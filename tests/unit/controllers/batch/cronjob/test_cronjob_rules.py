@@ -76,13 +76,20 @@ def test_a_slot_is_one_of_its_schedule_and_not_excluded(schedules, exclusions, m
         assert table([of.line(slot).text]).newest(NOON, slot, 1)[0] == [slot]
 
 
-@given(st.lists(SCHEDULES, min_size=1, max_size=3), st.integers(0, 5000), st.integers(0, 900))
-def test_jitter_keeps_the_order(schedules, jitter, minutes):
-    of = table(schedules, jitterSeconds=jitter)
-    slot = of.next(after(60 * minutes))
-    following = of.next(slot)
-    assert slot <= of.fires(slot) < following
-    assert of.fires(slot) - slot <= timedelta(seconds=jitter)
+@given(
+    st.lists(SCHEDULES, min_size=1, max_size=3),
+    st.lists(WINDOWS | RECURRING | DATES, max_size=3),
+    st.integers(0, 5000),
+    st.integers(0, 900),
+)
+def test_jitter_keeps_the_order_and_leads_into_no_excluded_time(schedules, exclusions, jitter, minutes):
+    of = table(schedules, exclusions, jitterSeconds=jitter)
+    if slot := of.next(after(60 * minutes)):
+        due = of.fires(slot)
+        following = of.next(slot)
+        assert slot <= due <= slot + timedelta(seconds=jitter)
+        assert following is None or due < following
+        assert of.exclusions.around(due) is None
 
 
 @given(

@@ -77,6 +77,23 @@ def test_jitter_never_turns_the_order_of_slots_around():
     assert cluster.made == [second(f"12:{number // 60:02}:{number % 60:02}") for number in range(10, 120, 10)]
 
 
+@cases(
+    ("a time", {"start": "2026-03-01T13:00:01Z", "end": "2026-03-01T15:00:00Z"}, 1),
+    ("a day", {"dates": ["2026-03-02", "2026-03-03"], "timeZone": "Asia/Yekaterinburg"}, 6 * 3600),
+    ("after a schedule", {"schedule": "30 13 * * *", "durationSeconds": 60}, 1800),
+    ("after an interval", {"schedule": "@every 90m", "durationSeconds": 60}, 1800),
+    ("a time that is over", {"end": "2026-03-01T12:00:00Z"}, 40_000),
+    ("days that are over", {"dates": ["2026-02-28", "0001-01-01"]}, 40_000),
+)
+def test_jitter_ends_where_an_excluded_time_begins(exclusion, most):
+    delays = set()
+    for number in range(20):
+        body = scheduled_job("0 13 * * *", jitterSeconds=40_000, exclusions=[exclusion])
+        body["metadata"]["uid"] = f"uid-{number}"
+        delays.add((fired(CronCluster(body), clock("13:00")) - clock("13:00")).total_seconds())
+    assert 0.5 * most < max(delays) < most
+
+
 def test_the_deadline_counts_from_when_the_jitter_has_passed():
     for lateness, made in ((9, 1), (12, 0)):
         cluster = new_cluster("0 13 * * *", jitterSeconds=600, startingDeadlineSeconds=10)
