@@ -8,7 +8,7 @@ from scheduler import cron
 from workers.api.scheduledjob import CatchUp, ScheduledJobSpec
 from workers.controllers.batch import time_limits
 from workers.controllers.batch.cronjob import timetable as timetables
-from workers.controllers.batch.cronjob.cursor import Cursor
+from workers.controllers.batch.cronjob.cursor import EDIT_LAG, Cursor
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.timetable import Timetable
 from workers.errors import UserError
@@ -99,7 +99,8 @@ def of(
 ) -> Due:
     """Returns the due slots later than `since`.
 
-    started: true for a slot whose run has had a Job. resumed: the object was suspended or edited until now.
+    started: true for a slot whose run has had a Job. resumed: the object was resumed or edited since the last decision,
+    at most `EDIT_LAG` ago.
     """
     catch_up, all_of_them = spec.catch_up, in_order(spec)
     slots, older = timetable.newest(since, now, MANY + 1 + (catch_up.limit if all_of_them else 0))
@@ -109,7 +110,7 @@ def of(
     candidates = slots[-catch_up.limit :] if all_of_them else slots[-1:]
     known = frozenset(slot for slot in slots if started(slot))
     if resumed and catch_up.policy == "None":
-        candidates = []
+        candidates = [slot for slot in candidates if timetable.fires(slot) >= now - EDIT_LAG]
     may_start = tuple(
         slot
         for slot in candidates

@@ -200,6 +200,20 @@ def test_none_lets_the_past_be_past(before, edit):
     assert cluster.made == [second("12:10")]
 
 
+@cases(
+    ("when the edit is found", clock("12:02"), True),
+    ("as late as an edit is allowed for", clock("12:02:02"), True),
+    ("later", after(2.1, clock("12:02")), False),
+)
+def test_none_keeps_a_slot_that_may_have_come_after_the_edit(found, runs):
+    cluster = new_cluster(catchUp={"policy": "None"})
+    cluster.settle(clock("12:01"))
+    cluster.edit(successfulJobsHistoryLimit=5)
+    cluster.settle(found)
+    assert cluster.made == [second("12:01"), *([second("12:02")] if runs else [])]
+    assert cluster.status.get("missedRuns", 0) == (not runs)
+
+
 def test_none_still_allows_for_the_little_time_that_everything_takes():
     cluster = new_cluster(catchUp={"policy": "None"})
     cluster.settle(NOON)
