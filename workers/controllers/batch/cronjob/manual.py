@@ -15,6 +15,7 @@ PREFIX = "penstock.dev/run."
 LONGEST = 20
 
 _ID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_ATTEMPT = re.compile(r".+-r[0-9]+")
 _VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
@@ -39,26 +40,32 @@ class RefusedRun:
     why: str
 
 
-def read(body: Object) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
-    """Returns the requests and the malformed ones in an object's annotations, in the order of their ids."""
+def read(body: Object, *, retries: bool) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
+    """Returns the requests and the malformed ones in an object's annotations, in the order of their ids.
+
+    retries: runs of the object may have several attempts.
+    """
     requests: list[RunRequest] = []
     refused: list[RefusedRun] = []
     for key, value in sorted((body["metadata"].get("annotations") or {}).items()):
         if not key.startswith(PREFIX):
             continue
         try:
-            requests.append(RunRequest(_id(key.removeprefix(PREFIX)), _env(value)))
+            requests.append(RunRequest(_id(key.removeprefix(PREFIX), retries=retries), _env(value)))
         except ValueError as error:
             refused.append(RefusedRun(key, str(error)))
     return tuple(requests), tuple(refused)
 
 
-def _id(text: str) -> str:
+def _id(text: str, *, retries: bool) -> str:
     if len(text) > LONGEST or not _ID.fullmatch(text):
         raise ValueError(f"the id must be a DNS label of at most {LONGEST} characters")
     if text.isdecimal():
         # It could be the name of a slot's Job.
         raise ValueError("the id must not be a number")
+    if retries and _ATTEMPT.fullmatch(text):
+        # It could be the name of another run's attempt.
+        raise ValueError("the id must not end in -r<number>")
     return text
 
 

@@ -135,7 +135,7 @@ class ObservedSchedule:
 
     @cached_property
     def _annotated(self) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
-        return manual.read(self.body)
+        return manual.read(self.body, retries=not self.is_cron_job)
 
     @cached_property
     def _known(self) -> frozenset[str]:

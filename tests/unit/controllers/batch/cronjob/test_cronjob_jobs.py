@@ -173,6 +173,13 @@ def test_a_request_that_makes_no_sense_is_refused_and_removed(id, value, word):
     assert (cluster.annotations, cluster.made) == ({}, [])
 
 
+def test_an_id_may_look_like_an_attempt_where_there_are_none():
+    cluster = new_cluster(suspend=True)
+    cluster.ask("load-r2")
+    cluster.settle(NOON)
+    assert cluster.made == ["report-load-r2"]
+
+
 def test_a_request_under_forbid_waits_its_turn_and_goes_before_the_slot():
     cluster = running(concurrencyPolicy="Forbid")
     cluster.ask("now")

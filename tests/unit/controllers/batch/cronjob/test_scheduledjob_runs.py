@@ -417,6 +417,21 @@ def test_requesting_again_under_the_same_id_runs_nothing_twice():
     assert (cluster.made, cluster.annotations) == (["report-now"], {})
 
 
+@cases(
+    ("of a request", "load-r2", None),
+    ("of a slot", f"{int(clock('12:01').timestamp())}-r12", None),
+    ("no number", "load-r2d2", ["report-load-r2d2"]),
+    ("nothing in front", "r2", ["report-r2"]),
+)
+def test_no_request_takes_the_name_of_an_attempt(id, made):
+    cluster = new_cluster("0 0 1 1 *")
+    cluster.ask(id)
+    (event,) = cluster.settle(NOON)
+    assert event.reason == ("SuccessfulCreate" if made else "InvalidRunRequest")
+    assert made or f"annotation penstock.dev/run.{id}: the id must not end in -r<number>" in event.message
+    assert (cluster.made, cluster.annotations) == (made or [], {})
+
+
 @for_each("nonsense", "0 0 30 2 *")
 def test_a_run_can_be_requested_and_tried_again_with_any_schedule(schedule):
     cluster = new_cluster(schedule, retry={"limit": 1, "delaySeconds": 5})
