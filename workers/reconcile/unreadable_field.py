@@ -1,6 +1,6 @@
 """The field for which an object cannot be decided on: no schema refused it, or an older one did not. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -13,16 +13,30 @@ _Path = tuple[str | int, ...]
 
 #: Fields without which an object is none.
 _IDENTITY = {"apiVersion", "kind", "metadata"}
+#: Stands for a part that is left out.
+_ABSENT = object()
+#: Values that most fields of their type may have.
+_OTHERS: tuple[Any, ...] = (1, "1", "2026-01-01T00:00:00Z", True, [], {})
 
 
 def find(body: Object, decide: Callable[[Object], object]) -> str:
-    """Returns the path of the smallest part without which `decide` raises nothing, as ``spec.triggers[0].type``.
+    """Returns the path of the smallest part that is to blame, as ``spec.triggers[0].type``.
 
-    It is empty if there is none: then the object is not to blame, or for more than one field. decide: is called once
-    for each part that is left out, at most `MOST` times.
+    `decide` raises nothing without it, nor with another value in its place; if no part is like that, it is the smallest
+    one without which it raises nothing. It is empty if there is none: then the object is not to blame, or for more than
+    one field. decide: is called once for each part that is left out, at most `MOST` times, and then for each of
+    `_OTHERS`.
     """
-    parts = sorted(islice(_parts(body), MOST), key=len, reverse=True)
-    return _text(next((path for path in parts if _decides(decide, _without(body, path))), ()))
+    parts = sorted(islice(_parts(body), MOST), key=lambda part: len(part[0]), reverse=True)
+    first: _Path = ()
+    for path, value in parts:
+        if not _decides(decide, _replaced(body, path, _ABSENT)):
+            continue
+        # Without a part that must be there, a decision may end before it comes to the fault.
+        if any(_decides(decide, _replaced(body, path, other)) for other in _others(value)):
+            return _text(path)
+        first = first or path
+    return _text(first)
 
 
 def _decides(decide: Callable[[Object], object], body: Object) -> bool:
@@ -33,7 +47,13 @@ def _decides(decide: Callable[[Object], object], body: Object) -> bool:
     return True
 
 
-def _parts(body: Object) -> Iterator[_Path]:
+def _others(value: Any) -> Iterator[Any]:
+    """Yields other values for a part; none that only leaves out what is in it."""
+    filled = isinstance(value, dict | list)
+    yield from (other for other in _OTHERS if not (filled and isinstance(other, dict | list)))
+
+
+def _parts(body: Object) -> Iterator[tuple[_Path, Any]]:
     for name, value in body.items():
         if name not in _IDENTITY:
             yield from _inner((name,), value)
@@ -42,22 +62,27 @@ def _parts(body: Object) -> Iterator[_Path]:
             yield from _inner(("metadata", name), body["metadata"][name])
 
 
-def _inner(path: _Path, value: Any) -> Iterator[_Path]:
-    yield path
-    inner: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, each in inner:
-        yield from _inner((*path, step), each)
+def _inner(path: _Path, value: Any) -> Iterator[tuple[_Path, Any]]:
+    yield path, value
+    if isinstance(value, dict | list):
+        for step, each in _steps(value):
+            yield from _inner((*path, step), each)
 
 
-def _without(node: Any, path: _Path) -> Any:
-    first, *rest = path
-    if isinstance(node, dict):
-        if not rest:
-            return {name: value for name, value in node.items() if name != first}
-        return {name: _without(value, tuple(rest)) if name == first else value for name, value in node.items()}
-    if not rest:
-        return [value for place, value in enumerate(node) if place != first]
-    return [_without(value, tuple(rest)) if place == first else value for place, value in enumerate(node)]
+def _steps(node: Any) -> Iterable[tuple[str | int, Any]]:
+    steps: Iterable[tuple[str | int, Any]] = node.items() if isinstance(node, dict) else enumerate(node)
+    return steps
+
+
+def _replaced(node: Any, path: _Path, value: Any) -> Any:
+    """Returns the node with this value at the path; without that part for `_ABSENT`."""
+    first, rest = path[0], path[1:]
+    changed = [
+        (step, each if step != first else _replaced(each, rest, value) if rest else value)
+        for step, each in _steps(node)
+    ]
+    kept = [(step, each) for step, each in changed if each is not _ABSENT]
+    return dict(kept) if isinstance(node, dict) else [each for _, each in kept]
 
 
 def _text(path: _Path) -> str:

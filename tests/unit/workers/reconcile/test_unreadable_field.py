@@ -1,5 +1,6 @@
 """An object that no schema has refused: the field for which it cannot be decided on is told."""
 
+from datetime import timedelta
 from typing import Any
 
 from tests.support.tables import for_each
@@ -35,6 +36,30 @@ def test_the_smallest_part_that_is_to_blame_is_named(changed: dict[str, Any], fi
             raise KeyError("a defect of ours")
 
     assert unreadable_field.find({**BODY, **changed}, raises) == field
+
+
+SELECTED: dict[str, Any] = {"selector": {"labels": {"app": "a"}}, "delay": 1, "names": ["a"]}
+
+
+@for_each(
+    ({"delay": 2**63 - 1}, "spec.delay"),
+    ({"delay": "soon"}, "spec.delay"),
+    ({"names": [7]}, "spec.names[0]"),
+    ({"names": 5}, "spec.names"),
+    ({"names": {"a": "b"}, "delay": None}, "spec.delay"),
+)
+def test_a_part_that_must_be_there_is_not_to_blame(changed: dict[str, Any], field: str) -> None:
+    """A decision without it ends before it comes to the fault."""
+
+    def decide(body: dict[str, Any]) -> None:
+        spec = body["spec"]
+        if not (spec.get("selector") or {}).get("labels"):
+            return
+        timedelta(seconds=spec.get("delay", 1))
+        "".join(spec.get("names", ()))
+
+    body = {"metadata": {"name": "a"}, "spec": {**SELECTED, **changed}}
+    assert unreadable_field.find(body, decide) == field
 
 
 async def test_an_event_names_the_field_and_the_key_backs_off(worker: Any) -> None:
