@@ -10,9 +10,12 @@ Ages = Mapping[str, float | None]
 
 
 def age(value: bytes, now: int) -> float | None:
-    """Returns the age in seconds. value: as the kind's reflector wrote it. now: microseconds, broker's clock."""
+    """Returns the age in seconds. value: as the kind's reflector wrote it. now: microseconds, broker's clock.
+
+    None if it is unknown: nothing was written yet, or before the clock was set back to an earlier moment.
+    """
     moment = int(value.split(b" ", 1)[0]) if value else 0
-    return max(0.0, (now - moment) / 1e6) if moment else None
+    return (now - moment) / 1e6 if 0 < moment <= now else None
 
 
 def older(first: float | None, second: float | None) -> float | None:

@@ -80,11 +80,17 @@ class StoreLost(PenstockError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A relist in progress."""
+    """A relist in progress. begun: when, in microseconds on the broker's clock, above which its id may be."""
 
     kind: Kind
     epoch: int
     id: str
+    begun: str
+
+    @property
+    def words(self) -> str:
+        """Its id and beginning, as the scripts read them."""
+        return f"{self.id} {self.begun}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +318,7 @@ class Store:
         size = LISTED if listing else BATCH
         for first in range(0, len(changes), size):
             args: list[Arg] = [self._routes, "" if number is None else number]
-            args += [listing.id if listing else "", "" if read_after is None else read_after]
+            args += [listing.words if listing else "", "" if read_after is None else read_after]
             for acting, change in changes[first : first + size]:
                 try:
                     words = codec.arguments(kind, change, watched, adopted=adopted, refers_to=refers_to)
@@ -341,8 +347,8 @@ class Store:
         Raises ValueError for a kind that is never stored: its objects would look as if they did not exist.
         """
         codec.require_stored(kind)
-        _, id = await self._write("begin", kind, [self.keys.listed(kind.id)], [epoch])
-        return Listing(kind, epoch, id.decode())
+        begun, id = await self._write("begin", kind, [self.keys.listed(kind.id)], [epoch])
+        return Listing(kind, epoch, id.decode(), begun.decode())
 
     async def finish(self, listing: Listing, versions: Mapping[str, str]) -> Mapping[str, int]:
         """Ends a relist whose pages were all applied: objects not in them, and no newer, become tombstones.
@@ -354,7 +360,7 @@ class Store:
         cursor = b"0"
         pairs: list[Arg] = [part for pair in versions.items() for part in pair]
         while True:
-            args: list[Arg] = [self._routes, listing.epoch, listing.id, cursor, BATCH, *pairs]
+            args: list[Arg] = [self._routes, listing.epoch, listing.words, cursor, BATCH, *pairs]
             cursor, settled = await self._write("absent", listing.kind, self._writing(listing.kind), args)
             _add_up(notifications, settled)
             if cursor == b"0":

@@ -13,7 +13,7 @@
 --       4      the id to give a new generation
 --       5      routes
 --       6      epoch
---       7      id of the relist
+--       7      '<id> <us>' of the relist, and of its beginning
 --       8      cursor, '0' to begin
 --       9      number of objects to check, about
 --       10..   pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
@@ -28,7 +28,8 @@
 local now = clock(ARGV[1])
 local kind = ARGV[2]
 local f = freshness(KEYS[2], kind)
-local writer = { epoch = tonumber(ARGV[6]), listing = ARGV[7], writes = tonumber(ARGV[3]), candidate = ARGV[4] }
+local listing, begun = string.match(ARGV[7], '^(%d+) (%d+)$')
+local writer = { epoch = tonumber(ARGV[6]), listing = listing, writes = tonumber(ARGV[3]), candidate = ARGV[4] }
 local refusal = refused(KEYS[1], f, writer, now)
 if refusal then
   return { refusal }
@@ -43,7 +44,7 @@ for i = 10, #ARGV, 2 do
 end
 
 local m = mover(KEYS, 3, kind, now, ARGV[5])
-m.relisting(tonumber(ARGV[7]))
+m.relisting(tonumber(begun))
 local page = redis.call('HSCAN', KEYS[4], ARGV[8], 'COUNT', ARGV[9])
 local fields, found = {}, {}
 for i = 1, #page[2], 2 do

@@ -11,7 +11,7 @@
 --       4      the id to give a new generation
 --       5      routes
 --       6      epoch of the reflector that writes, or '' for a worker's write-through
---       7      id of the relist these objects are a page of, or ''
+--       7      '<id> <us>' of the relist these objects are a page of, and of its beginning, or ''
 --       8      the moment after which these objects were read from the API server, one by one (us), or '': they replace
 --              what was stored before it, whatever its version
 --       9..    per object 11: key whose plan changed it, and which is not marked for that, or ''; field,
@@ -25,7 +25,7 @@
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]
-local listing = ARGV[7]
+local listing, begun = string.match(ARGV[7], '^(%d*) ?(%d*)$')
 local writes = 0
 if ARGV[6] ~= '' then
   local f = freshness(KEYS[2], kind)
@@ -48,7 +48,7 @@ for i = 10, #ARGV, 11 do
 end
 m.known(fields)
 if listing ~= '' then
-  m.relisting(tonumber(listing))
+  m.relisting(tonumber(begun))
   write_many('SADD', KEYS[3], fields)
   redis.call('EXPIRE', KEYS[3], 3600)
 end

@@ -12,7 +12,7 @@
 --       6      the moment, us on the broker's clock; '' leaves it unchanged
 --       7      age after which a tombstone is deleted, us
 -- Answer: {'ok', number of writes, now}, or {'deposed'} or {'lost'}
--- Replay: harmless; the moment never goes back.
+-- Replay: harmless; the moment goes back only if the broker's clock was set back.
 -- include: clock
 -- include: batches
 -- include: freshness
@@ -34,7 +34,9 @@ if redis.call('ZCOUNT', KEYS[4], 0, 0) ~= redis.call('ZCARD', KEYS[4]) then
   return { 'lost' }
 end
 if ARGV[6] ~= '' then
-  f.us = math.max(f.us, math.min(tonumber(ARGV[6]), now))
+  local claimed = math.min(tonumber(ARGV[6]), now)
+  -- A moment to come is one of before the clock was set back.
+  f.us = f.us > now and claimed or math.max(f.us, claimed)
 end
 local writes = set_freshness(KEYS[2], kind, f)
 

@@ -273,6 +273,16 @@ async def test_freshness_never_goes_back_nor_ahead_of_the_clock(rig: StoreRig) -
     assert await rig.store.freshness([JOB]) == {JOB.id: 1.0}
 
 
+async def test_freshness_is_unknown_when_the_clock_was_set_back_until_it_is_claimed_again(rig: StoreRig) -> None:
+    await rig.store.begin(JOB, epoch=1)
+    await rig.store.touch(JOB, 1, rig.now)
+    rig.now -= 3600 * SECOND
+    assert await rig.store.freshness([JOB]) == {JOB.id: None}
+    await rig.store.touch(JOB, 1, rig.now)
+    rig.now += SECOND
+    assert await rig.store.freshness([JOB]) == {JOB.id: 1.0}
+
+
 async def _apply(rig: StoreRig, epoch: int) -> Any:
     return await rig.put(job("a", 5), epoch=epoch)
 
@@ -633,7 +643,10 @@ async def test_a_listing_of_a_restored_cluster_wins_over_the_versions_of_its_los
     assert [await rig.version(name) for name in ("future", "named")] == ["11", "12"]
 
 
-async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(rig: StoreRig) -> None:
+@for_each(0, 3600)
+async def test_a_listing_does_not_undo_what_came_in_while_it_was_read(set_back: int, rig: StoreRig) -> None:
+    await rig.list(version="1")
+    rig.now -= set_back * SECOND
     listing = await rig.store.begin(JOB, epoch=1)
     rig.now += SECOND
     await rig.put(job("a", 20), job("b", 21))
