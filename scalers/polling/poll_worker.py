@@ -5,6 +5,8 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from redis.asyncio import Redis
+
 from scalers.auth.authenticator import Authenticator
 from scalers.auth.lookups import Lookups
 from scalers.auth.vault import Vaults
@@ -66,12 +68,14 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
             listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
             stack.enter_context(health.endless({"wake-ups": listening}))
             stack.push_async_callback(_cancel, listening)
-        deliveries = Deliveries(parts.client, Keys(settings.prefix))
-        sweeping = asyncio.create_task(
-            ForgottenDeliveries(deliveries, parts.store, settings.stale).sweep_forever(), name="forgotten deliveries"
-        )
-        stack.enter_context(health.endless({"forgotten deliveries": sweeping}))
-        stack.push_async_callback(_cancel, sweeping)
+        deliveries = removable_deliveries(settings, parts.client)
+        if deliveries is not None:
+            sweeping = asyncio.create_task(
+                ForgottenDeliveries(deliveries, parts.store, settings.stale).sweep_forever(),
+                name="forgotten deliveries",
+            )
+            stack.enter_context(health.endless({"forgotten deliveries": sweeping}))
+            stack.push_async_callback(_cancel, sweeping)
         poller = Poller(
             store=parts.store,
             readings=parts.readings,
@@ -86,6 +90,14 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
         )
         stack.push_async_callback(poller.close)
         yield await stack.enter_async_context(consuming(parts, "poll", poller.handle, health, linger=LINGER))
+
+
+def removable_deliveries(settings: Settings, client: Redis) -> Deliveries | None:
+    """Returns the deliveries from which those of EventJobs that are gone are removed.
+
+    None with a selector: an EventJob that does not match it any more looks gone, and its events would be lost.
+    """
+    return None if settings.selector else Deliveries(client, Keys(settings.prefix))
 
 
 def vaults_of(settings: Settings) -> Vaults:

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from scheduler import shared_ticks
 from workers import errors
-from workers.api.kinds import Kind, Object
+from workers.api.kinds import Kind, Object, ref_of
 from workers.cache.codec import require_stored
 from workers.cache.store import BATCH, LeadershipLost, Listing, ObjectVersion, Store, StoreLost
 from workers.client.request_limiter import Priority, requests
@@ -266,6 +266,18 @@ class Reflector:
         # Only now: a burst that could not be stored is watched again.
         if readable:
             stream.version = readable[-1].object["metadata"]["resourceVersion"]
+        if self._selector and await self._hides_one_of(moved):
+            raise errors.Gone("an object that had stopped matching the selector matches it again")
+
+    async def _hides_one_of(self, events: Sequence[WatchEvent]) -> bool:
+        """Returns True if one of these living objects is a tombstone in the store.
+
+        A watch with a selector shows an object that stops matching as deleted, and a deleted uid does not come back
+        unless a list has it.
+        """
+        last = {ref_of(self._kind, event.object): event.type for event in events}
+        living = [ref for ref, type in last.items() if type != "DELETED"]
+        return any(entry is not None and entry.gone for entry in await self._store.get_many(living))
 
     def _is_readable(self, event: WatchEvent) -> bool:
         """Returns true if the event says what it is about; others are logged and left out."""

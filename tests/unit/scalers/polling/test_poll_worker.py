@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from scalers.auth.lookups import Lookups
 from scalers.polling import poll_worker
@@ -71,6 +72,14 @@ async def test_a_missing_secret_is_what_the_quirks_make_of_it(
 async def test_quirks_reach_the_triggers(quirks: tuple[str, ...], problem: str | None, served: Served) -> None:
     found = await parsed(served, trigger(None, passwordFromEnv="PW"), keda_quirks=quirks)
     assert found.problem is None if problem is None else (found.problem or "").startswith(problem)
+
+
+@cases(("all EventJobs are followed", "", True), ("one may be hidden", "team=data", False))
+async def test_deliveries_are_removed_where_a_missing_event_job_is_gone(
+    selector: str, removes: bool, fake_redis: Redis
+) -> None:
+    found = poll_worker.removable_deliveries(Settings(selector=selector), fake_redis)
+    assert (found is not None) is removes
 
 
 async def test_more_triggers_than_the_setting_says_are_not_measured(served: Served) -> None:

@@ -46,9 +46,19 @@ class ReflectorRig:
         epoch: int = 1,
         pace: Pace = QUICK,
         namespaces: tuple[str, ...] = (),
+        selector: str = "",
         asked: asyncio.Event | None = None,
     ) -> AsyncIterator[asyncio.Task[None]]:
-        informer = Reflector(self.cluster, self.store, JOB, self.notify, namespaces=namespaces, pace=pace, asked=asked)
+        informer = Reflector(
+            self.cluster,
+            self.store,
+            JOB,
+            self.notify,
+            namespaces=namespaces,
+            selector=selector,
+            pace=pace,
+            asked=asked,
+        )
         task = asyncio.create_task(informer.run(epoch))
         try:
             yield task
@@ -135,6 +145,21 @@ async def test_a_version_too_old_to_watch_from_leads_to_a_new_list(rig: Reflecto
         rig.cluster.down = False
         await eventually(rig.in_step)
     assert rig.cluster.lists == 2
+
+
+async def test_an_object_that_matches_the_selector_again_comes_back(rig: ReflectorRig) -> None:
+    rig.cluster.put(JOB, job("a", 0))
+    async with rig.informing(selector="team=data"):
+        await eventually(rig.in_step)
+        # As a watch with a selector shows it: the object lives on.
+        rig.cluster.remove(ref(JOB, "a"))
+        await eventually(rig.in_step)
+        rig.cluster.put(JOB, job("a", 0))
+        await eventually(rig.in_step)
+        assert rig.cluster.lists == 2
+        rig.cluster.put(JOB, job("a", 0))
+        await eventually(rig.in_step)
+        assert rig.cluster.lists == 2
 
 
 async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
