@@ -49,10 +49,9 @@ def judge(spec: ScaledObjectSpec, state: ActivationState) -> ActivationVerdict:
         if current == 0 or (idle is not None and current < minimum):
             return ActivationVerdict("A1", None if state.scale_out_paused else max(1, minimum))
         return ActivationVerdict("A2" if state.failing else "A3")
-    if state.failing and spec.fallback is None:
-        return ActivationVerdict("I2")
-    if state.failing and spec.fallback is not None and spec.fallback.replicas:
-        return ActivationVerdict("I1")
+    if state.failing:
+        # A fallback of no replicas waits as any other does: a failed measurement is not a measurement of nothing.
+        return ActivationVerdict("I2" if spec.fallback is None else "I1")
     if (idle is not None and current > idle) or (current > 0 and minimum == 0):
         if state.scale_in_paused:
             return ActivationVerdict("I3")

@@ -106,7 +106,9 @@ def test_only_an_object_with_a_fallback_has_health(more, known, expected) -> Non
 @cases(
     ("I2", scaled_object(), 2, failing(0), None, ("False", "TriggerError"), "NoFallbackFound"),
     ("I1: within the threshold", WITH_FALLBACK, 2, failing(3), None, READY, "NoFallbackFound"),
+    ("I1: a fallback of none", NO_REPLICAS, 2, failing(3), None, READY, "NoFallbackFound"),
     ("beyond the threshold", WITH_FALLBACK, 3, failing(4), 6, READY, "FallbackExists"),
+    ("beyond the threshold: none", NO_REPLICAS, 3, failing(4), 0, READY, "FallbackExists"),
     ("a fallback activates", WITH_FALLBACK, 0, failing(4), 1, READY, "FallbackExists"),
 )
 def test_failures(body, current, failed, replicas, ready, fallback) -> None:
@@ -116,7 +118,7 @@ def test_failures(body, current, failed, replicas, ready, fallback) -> None:
     assert verdict(plan, "Ready") == ready
     assert verdict(plan, "Fallback")[1] == fallback
     health = {"s0-redis-work": {"numberOfFailures": max(1, failed.failures), "status": "Failing"}}
-    assert status_of(plan).get("health") == (health if body is WITH_FALLBACK else None)
+    assert status_of(plan).get("health") == (health if "fallback" in body["spec"] else None)
 
 
 def test_one_of_two_fails() -> None:

@@ -33,10 +33,10 @@ IDLE = {"minReplicaCount": 3, "idleReplicaCount": 1}
     ("I1: a fallback waits", {"fallback": FALLBACK}, State(2, False, failing=True), Verdict("I1")),
     ("I2: unknown is not zero", {}, State(2, False, failing=True), Verdict("I2")),
     (
-        "I3: a fallback of none",
+        "I1: a fallback of none waits too",
         {"fallback": {**FALLBACK, "replicas": 0}},
         State(2, False, failing=True),
-        Verdict("I3", 0),
+        Verdict("I1"),
     ),
     ("I3: to zero", {}, State(2, False), Verdict("I3", 0)),
     ("I3: in the cooldown", {}, State(2, False, cooled=False), Verdict("I3", cooling=True)),
