@@ -108,10 +108,10 @@ ANYWHERE = (Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT)
 class Trigger:
     """One trigger of an object as text, with the sources of its parameters.
 
-    namespace, owner: the object's namespace and name. environment: variables of the target container. absent: names of
-    its variables whose optional ConfigMap or Secret does not exist. authentication: texts that authenticationRef
-    supplies. broker, prefix: Penstock's own. quirks: the names in PENSTOCK_KEDA_QUIRKS, separated by commas. Fields
-    that may hold secrets are in no repr.
+    namespace, owner, kind: the object's namespace, name and kind. environment: variables of the target container.
+    absent: names of its variables whose optional ConfigMap or Secret does not exist. authentication: texts that
+    authenticationRef supplies. broker, prefix: Penstock's own. quirks: the names in PENSTOCK_KEDA_QUIRKS, separated by
+    commas. Fields that may hold secrets are in no repr.
     """
 
     index: int
@@ -123,6 +123,7 @@ class Trigger:
     authentication: Mapping[str, str] = field(default_factory=dict, repr=False)
     namespace: str = ""
     owner: str = ""
+    kind: str = ""
     broker: str = field(default="", repr=False)
     prefix: str = ""
     quirks: str = ""

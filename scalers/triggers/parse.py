@@ -314,6 +314,7 @@ class Triggers:
             authentication=credentials,
             namespace=ref.namespace,
             owner=ref.name,
+            kind=ref.kind.kind,
             broker=self.broker,
             prefix=self.prefix,
             quirks=",".join(sorted(self._quirks)),

@@ -1,19 +1,21 @@
 """KEDA's `external` and `external-push` triggers: a gRPC server measures the value."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, ClassVar, Self
 
 from pydantic import PrivateAttr, SecretStr, model_validator
 
 from penstock.extras import needed
 from penstock.parameters import FROM_ENV, IGNORED_TRUST, Origin, ParameterError, Trigger
-from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
+from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, milli, parameter
 from scalers.sources.external.grpc_client import Address, ExternalClient
 from scalers.sources.external.messages import EXTRA, Reference
 from scalers.sources.field_properties import text_of
 from scalers.sources.tls import TLS
+from workers.api.kinds import SCALED_OBJECT
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
 
@@ -37,6 +39,7 @@ class External(Scaler):
 
     _reference: Reference = PrivateAttr(Reference("", "", frozenset()))
     _secrets: tuple[str, ...] = PrivateAttr(())
+    _kind: str = PrivateAttr("")
 
     @classmethod
     def parse(cls, trigger: Trigger) -> Self:
@@ -45,6 +48,7 @@ class External(Scaler):
         metadata = {key: text for key, text in trigger.metadata.items() if key in own}
         scaler = super().parse(replace(trigger, metadata=metadata))
         scaler._reference = Reference(trigger.owner, trigger.namespace, frozenset(_metadata(trigger)))
+        scaler._kind = trigger.kind
         scaler._secrets = tuple(text for key, text in scaler._reference.metadata if key.endswith(FROM_ENV) and text)
         return scaler
 
@@ -94,19 +98,37 @@ class External(Scaler):
         return text
 
     async def ask(self, client: ExternalClient) -> Measure:
-        """Returns value, target and activity, as KEDA combines them for a ScaledJob. Raises SourceError.
+        """Returns value, target and activity, as KEDA combines them for the object's kind. Raises SourceError.
 
-        The value is the sum of the values of all metrics with the first one's name; the target is the mean over
-        all metrics. A server that names no metric is not asked further: there is nothing to measure.
+        A server that names no metric is not asked further: there is nothing to measure.
         """
         reference = self._reference.message()
         specs = await client.specs(reference)
         if not specs:
             return Measure(0.0, active=False, target=0.0)
-        value = 0.0
-        for _ in range(sum(spec.metricName == specs[0].metricName for spec in specs)):
-            value += sum(map(_value, await client.values(reference, specs[0].metricName)))
-        return Measure(value, await client.active(reference), target=sum(map(_target, specs)) / len(specs))
+        combine = self._largest if self._kind == SCALED_OBJECT.kind else self._combined
+        value, target = await combine(client, reference, specs)
+        return Measure(value, await client.active(reference), target=target)
+
+    async def _largest(self, client: ExternalClient, reference: Any, specs: Sequence[Any]) -> tuple[float, float]:
+        """Returns value and target of the metric that asks for most replicas, which an autoscaler would follow."""
+        names = [spec.metricName for spec in specs]
+        for name in set(names):
+            if names.count(name) > 1:
+                raise SourceError(f"{self.scaler_address}: two metrics are called {name!r}")
+        found = [(await self._sum(client, reference, spec.metricName), _target(spec)) for spec in specs]
+        # What a metric without a target asks for is unknown, and could be the most.
+        return max(found, key=lambda each: milli(each[0]) / each[1] if each[1] > 0 else inf)
+
+    async def _combined(self, client: ExternalClient, reference: Any, specs: Sequence[Any]) -> tuple[float, float]:
+        """Returns the sum of the values of all metrics with the first one's name, and the mean target of all."""
+        first, value = specs[0].metricName, 0.0
+        for _ in range(sum(spec.metricName == first for spec in specs)):
+            value += await self._sum(client, reference, first)
+        return value, sum(map(_target, specs)) / len(specs)
+
+    async def _sum(self, client: ExternalClient, reference: Any, metric: str) -> float:
+        return sum(map(_value, await client.values(reference, metric)))
 
 
 class ExternalPush(External):

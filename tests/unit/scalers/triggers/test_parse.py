@@ -268,6 +268,7 @@ async def test_a_scaler_is_made_from_all_that_is_known_of_its_trigger(cluster: C
         authentication={"password": "hunter2"},
         namespace="team",
         owner="work",
+        kind="ScaledJob",
         broker="redis://ours",
         prefix="pen",
         quirks="average,unset-variables",
