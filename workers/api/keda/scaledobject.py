@@ -274,6 +274,15 @@ class ReplicaChange(Model):
     """How many were added, or removed."""
 
 
+class ReadyPods(Model):
+    """The pods that metrics of type Value are multiplied with."""
+
+    reading: int
+    """The id of the reading that they belong to."""
+    pods: int
+    """Those that were ready at the first decision on it."""
+
+
 class DecisionMemory(Model):
     """Earlier proposals and changes, for windows and policies. KEDA's HorizontalPodAutoscaler keeps its own."""
 
@@ -283,6 +292,8 @@ class DecisionMemory(Model):
     """Proposals that may still keep replicas from going up."""
     changes: Items[ReplicaChange] | None = None
     """Changes that policies still count."""
+    ready_pods: ReadyPods | None = None
+    """The pods that the last reading's metrics of type Value are multiplied with."""
 
 
 class ScaledObjectStatus(Model):

@@ -32,30 +32,44 @@ class MemoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadyPods:
+    """Pods that were ready when metrics of type Value were first decided on. reading: the id of their reading."""
+
+    reading: int
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScalingMemory:
     """Earlier proposals and changes, oldest first.
 
     highs: proposals without a later one as high. lows: proposals without a later one as low. Only these can be the
-    highest or lowest of a window that ends now. changes: of the replicas.
+    highest or lowest of a window that ends now. changes: of the replicas. ready: the pods that the last reading's
+    metrics of type Value are multiplied with, None if there are none.
     """
 
     highs: tuple[MemoryEntry, ...] = ()
     lows: tuple[MemoryEntry, ...] = ()
     changes: tuple[MemoryEntry, ...] = ()
+    ready: ReadyPods | None = None
 
     @classmethod
     def observed(cls, memory: Object) -> "ScalingMemory":
         """Returns the memory of a status, without entries that are malformed."""
-        return cls(*(tuple(_entries(memory.get(name) or ())) for name in ("highs", "lows", "changes")))
+        highs, lows, changes = (tuple(_entries(memory.get(name) or ())) for name in ("highs", "lows", "changes"))
+        return cls(highs, lows, changes, _ready(memory.get("readyPods")))
 
     def render(self) -> Object:
         """Returns the memory as the status keeps it, without empty lists."""
         lists = {"highs": self.highs, "lows": self.lows, "changes": self.changes}
-        return {
+        rendered: Object = {
             name: [{"at": times.render(entry.at), "replicas": entry.replicas} for entry in entries]
             for name, entries in lists.items()
             if entries
         }
+        if self.ready:
+            rendered["readyPods"] = {"reading": self.ready.reading, "pods": self.ready.pods}
+        return rendered
 
     def proposed(self, replicas: int, now: datetime) -> "ScalingMemory":
         """Returns the memory with one more proposal, at whole seconds as the status keeps them."""
@@ -78,8 +92,11 @@ class ScalingMemory:
 
     def since(self, now: datetime, *, down: float, up: float, period: float) -> "ScalingMemory":
         """Returns the entries that still count. down, up: the windows; period: of the policies; all in seconds."""
-        return ScalingMemory(
-            _young(self.highs, now, down), _young(self.lows, now, up), _young(self.changes, now, period)
+        return replace(
+            self,
+            highs=_young(self.highs, now, down),
+            lows=_young(self.lows, now, up),
+            changes=_young(self.changes, now, period),
         )
 
     def change(self, now: datetime, period: float) -> int:
@@ -106,6 +123,13 @@ def _entries(items: Sequence[Object]) -> Iterator[MemoryEntry]:
             yield MemoryEntry(times.parse(item["at"]), int(item["replicas"]))
         except (KeyError, TypeError, ValueError):
             continue
+
+
+def _ready(known: Object | None) -> ReadyPods | None:
+    try:
+        return ReadyPods(int(known["reading"]), int(known["pods"])) if known else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from workers.controllers.keda import authentication_users, finalizer
 from workers.controllers.keda.scaledobject import activation, behavior, modifiers, rivals, target, usage
 from workers.controllers.keda.scaledobject import trigger_metrics as metrics
 from workers.controllers.keda.scaledobject.activation import ActivationVerdict
-from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReplicaBounds, ScalingMemory
+from workers.controllers.keda.scaledobject.behavior import BehaviorAnswer, ReadyPods, ReplicaBounds, ScalingMemory
 from workers.controllers.keda.scaledobject.status import (
     ScaledObjectConditions,
     reading_fields,
@@ -267,10 +267,11 @@ def _fallback(spec: ScaledObjectSpec, quirks: Quirks) -> ScaledObjectFallback | 
 class ReplicaMeasurement:
     """Stage 2: the metrics of the reading and the usage of the target's pods.
 
-    samples: of the triggers that polls measure, which are all but those of pod usage.
+    replicas: of the target. samples: of the triggers that polls measure, which are all but those of pod usage.
     """
 
     reading: Reading
+    replicas: Replicas
     samples: tuple[TriggerSample, ...]
     metrics: tuple[Metric, ...]
     usages: tuple[PodUsage, ...]
@@ -291,14 +292,23 @@ def measure(seen: ObservedScaledObject) -> ReplicaMeasurement | None:
     pairs = zip(reading.samples, spec.triggers, strict=True)
     polled = [(sample, trigger) for sample, trigger in pairs if not is_resource(trigger)]
     samples = tuple(sample for sample, _ in polled)
-    replicas = Replicas(seen.scale.replicas, seen.scale.ready)
+    replicas = Replicas(seen.scale.replicas, _ready_pods(seen, reading))
     if seen.composite:
         found: tuple[Metric, ...] = (modifiers.apply(seen.composite, samples, seen.fallback, replicas),)
     else:
         found = metrics.of(samples, [trigger for _, trigger in polled], seen.fallback, replicas)
     if "zero-fallback-activates" in seen.quirks:
         found = tuple(replace(each, active=each.active or (each.made_up and each.error is None)) for each in found)
-    return ReplicaMeasurement(reading, samples, found, usage.of(spec.triggers, seen.scale, seen.now))
+    return ReplicaMeasurement(reading, replicas, samples, found, usage.of(spec.triggers, seen.scale, seen.now))
+
+
+def _ready_pods(seen: ObservedScaledObject, reading: Reading) -> int | None:
+    """Returns the pods that metrics of type Value are multiplied with, None if they were not counted.
+
+    These are the ready pods of the first decision on a reading: its values do not show pods that they led to.
+    """
+    known = _memory(seen) or ScalingMemory()
+    return known.ready.pods if known.ready and known.ready.reading == reading.id else seen.scale.ready
 
 
 def activate(seen: ObservedScaledObject, measured: ReplicaMeasurement) -> ActivationVerdict:
@@ -338,9 +348,8 @@ def steer(seen: ObservedScaledObject, measured: ReplicaMeasurement, verdict: Act
     rules = behavior.read(spec.behavior, scale_in_paused=seen.scale_in_paused, scale_out_paused=seen.scale_out_paused)
     bounds = ReplicaBounds(max(1, spec.minimum), spec.maximum)
     others = [each.proposal(current, rules.tolerance) for each in measured.usages]
-    replicas = Replicas(current, seen.scale.ready)
     damped = "ready-pods-only" not in seen.quirks
-    proposal = metrics.propose(measured.metrics, replicas, rules.tolerance, others, damped=damped)
+    proposal = metrics.propose(measured.metrics, measured.replicas, rules.tolerance, others, damped=damped)
     answer = behavior.follow(proposal, current, bounds, rules, _memory(seen), seen.now)
     if (answer.replicas < current and seen.scale_in_paused) or (answer.replicas > current and seen.scale_out_paused):
         answer = BehaviorAnswer(current, answer.memory)
@@ -350,6 +359,18 @@ def steer(seen: ObservedScaledObject, measured: ReplicaMeasurement, verdict: Act
 def _memory(seen: ObservedScaledObject) -> ScalingMemory | None:
     known = seen.status.get("memory")
     return None if known is None else ScalingMemory.observed(known)
+
+
+def _remembered(seen: ObservedScaledObject, measured: ReplicaMeasurement, steering: Steering | None) -> ScalingMemory:
+    """Returns the memory after the decision."""
+    memory = steering.answer.memory if steering else _memory(seen) or ScalingMemory()
+    id, pods = measured.reading.id, measured.replicas.ready
+    ready = memory.ready if memory.ready and memory.ready.reading == id else None
+    # The pods ready for a value of nothing make no difference, and an object that rests is not written.
+    multiplied = any(each.kind == "Value" and each.value > 0 and not each.made_up for each in measured.metrics)
+    if steering and pods and multiplied:
+        ready = ReadyPods(id, pods)
+    return replace(memory, ready=ready)
 
 
 def settle(
@@ -369,7 +390,7 @@ def settle(
     if measured is None or verdict is None:
         problem = seen.reading.problem or "the reading is not of these triggers"
         return KedaStatus(seen.status, conditions.failed(problem), fields)
-    memory = steering.answer.memory if steering else _memory(seen) or ScalingMemory()
+    memory = _remembered(seen, measured, steering)
     fallback = seen.fallback
     fields |= reading_fields(seen.status, measured.samples, memory, health=fallback is not None)
     fields["resourceMetricNames"] = list(dict.fromkeys(each.asked.resource for each in measured.usages)) or None

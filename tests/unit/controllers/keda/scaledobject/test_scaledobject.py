@@ -524,3 +524,54 @@ def test_the_metrics_go_on_where_they_were() -> None:
         if any(isinstance(step, PatchStatus) for step in plan.steps):
             body = {**body, "status": status_of(plan)}
     assert trail == [(0, 1), (15, 4), (30, 8), (45, 12), (180, 0)]
+
+
+VALUE_FOR_ALL = {**TRIGGER, "metricType": "Value"}
+STEADY = {"scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 20}]}}
+EVERY_PODS = {"type": "cpu", "metricType": "Utilization", "metadata": {"value": "60"}}
+FOR_ALL_FORMULA = {"scalingModifiers": {"formula": "a * 2", "target": "1", "metricType": "Value"}}
+
+
+@cases(
+    ("more", {}, 8, (1, 1), [4, 8]),
+    ("by two", {"advanced": {"horizontalPodAutoscalerConfig": {"behavior": STEADY}}}, 6, (1, 1), [3, 5, 6]),
+    ("beside pod usage", {"triggers": [VALUE_FOR_ALL, EVERY_PODS]}, 2, (1, 1), [2]),
+    ("by a formula", {"triggers": [{**TRIGGER, "name": "a"}], "advanced": FOR_ALL_FORMULA}, 4, (1, 1), [4, 8]),
+    ("once a pod is ready", {}, 3, (1, 0), [3]),
+    ("fewer", {"status": {"memory": {}}}, 0.5, (16, 16), [8]),
+    ("fewer, with pods that are not ready", {"status": {"memory": {}}}, 0.5, (16, 12), [6]),
+)
+def test_one_reading_of_a_value_is_multiplied_with_one_number_of_pods(more, value, target, trail) -> None:
+    """target: its replicas and ready pods at first; all are ready at the decisions after that."""
+    body = scaled_object(**{"triggers": [VALUE_FOR_ALL], "minReplicaCount": 1, "pollingInterval": 300, **more})
+    measured = [sample(value)] + [sample(0, name="s1-cpu", type="cpu")] * (len(body["spec"]["triggers"]) - 1)
+    (current, ready), found = target, []
+    for seconds in range(0, 300, 15):
+        seen = snapshot(body, scale(current, ready=ready, usage={}), reading(*measured))
+        plan = decide(replace(seen, at=micros(seconds)), NOW + timedelta(seconds=seconds))
+        if step := scaling(plan):
+            current = step.replicas
+            found.append(current)
+        ready, body = current, {**body, "status": status_of(plan)}
+    assert found == trail
+
+
+@cases(
+    ("of this reading", {"reading": 36, "pods": 1}, 2, None, {"reading": 36, "pods": 1}),
+    ("of another reading", {"reading": 35, "pods": 1}, 2, 4, {"reading": 36, "pods": 2}),
+    ("of none", None, 2, 4, {"reading": 36, "pods": 2}),
+    ("malformed", {"reading": "36"}, 2, 4, {"reading": 36, "pods": 2}),
+    ("no object", [36, 1], 2, 4, {"reading": 36, "pods": 2}),
+    ("nothing to multiply", {"reading": 35, "pods": 1}, 0, 1, None),
+)
+def test_the_pods_that_a_value_is_multiplied_with_are_remembered(known, value, replicas, remembered) -> None:
+    body = scaled_object(minReplicaCount=1, triggers=[VALUE_FOR_ALL], status={"memory": {"readyPods": known}})
+    plan = decided(body, scale(2, ready=2), sample(value))
+    step = scaling(plan)
+    assert (step and step.replicas) == replicas
+    assert status_of(plan)["memory"].get("readyPods") == remembered
+
+
+def test_a_value_per_replica_is_multiplied_with_nothing() -> None:
+    plan = decided(scaled_object(status={"memory": {}}), scale(2, ready=2), sample(8))
+    assert "readyPods" not in status_of(plan)["memory"]
