@@ -26,6 +26,9 @@ Items = Annotated[tuple[T, ...], Field(strict=False)]
 Text = Annotated[str, Field(min_length=1)]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+#: Whole numbers of 32 bits.
+Natural32 = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Positive32 = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class Model(BaseModel):

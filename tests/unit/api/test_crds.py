@@ -106,9 +106,9 @@ def test_no_two_kinds_share_a_short_name():
 
 
 @for_each(
-    ("scaledjobs.keda.sh", "pollingInterval", {"type": "integer", "minimum": 1}),
-    ("scaledjobs.keda.sh", "minReplicaCount", {"type": "integer", "minimum": 0}),
-    ("scaledjobs.keda.sh", "maxReplicaCount", {"type": "integer", "minimum": 1}),
+    ("scaledjobs.keda.sh", "pollingInterval", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}),
+    ("scaledjobs.keda.sh", "minReplicaCount", {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}),
+    ("scaledjobs.keda.sh", "maxReplicaCount", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}),
     ("scaledjobs.keda.sh", "rolloutStrategy", {"type": "string", "enum": ["gradual", "immediate"]}),
     ("scheduledjobs.penstock.dev", "schedule", {"type": "string", "minLength": 1}),
     (

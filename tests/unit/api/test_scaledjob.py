@@ -93,6 +93,22 @@ def test_what_keda_accepts_is_accepted(metadata, spec):
         ({"maxReplicaCount": True}, "spec.maxReplicaCount: "),
         ({"successfulJobsHistoryLimit": -1}, "spec.successfulJobsHistoryLimit: "),
         ({"failedJobsHistoryLimit": -1}, "spec.failedJobsHistoryLimit: "),
+        *(
+            ({field: 2**31}, f"spec.{field}: must be less than or equal to 2147483647")
+            for field in (
+                "pollingInterval",
+                "minReplicaCount",
+                "maxReplicaCount",
+                "successfulJobsHistoryLimit",
+                "failedJobsHistoryLimit",
+                "pollingIntervalMilliseconds",
+                "jobCreationCooldownSeconds",
+            )
+        ),
+        ({"fallback": {"replicas": 2**31}}, "spec.fallback.replicas: "),
+        ({"fallback": {"replicas": 1, "failureThreshold": 2**31}}, "spec.fallback.failureThreshold: "),
+        ({"scalingStrategy": {"customScalingQueueLengthDeduction": 2**31}}, "customScalingQueueLengthDeduction: "),
+        ({"scalingStrategy": {"customScalingQueueLengthDeduction": -(2**31) - 1}}, "QueueLengthDeduction: "),
         ({"scalingStrategy": {"strategy": "greedy"}}, "spec.scalingStrategy.strategy: "),
         ({"scalingStrategy": {"multipleScalersCalculation": "mean"}}, "multipleScalersCalculation: "),
         ({"rollout": {"strategy": "later"}}, "spec.rollout.strategy: "),

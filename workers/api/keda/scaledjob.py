@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from workers.api import model
 from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import SCALED_JOB, Object
-from workers.api.model import Found, Items, Model, Natural, Positive, Text, refuse
+from workers.api.model import Found, Items, Model, Natural32, Positive32, Text, refuse
 
 #: Default seconds between two polls (KEDA's).
 POLLING_INTERVAL = 30
@@ -88,7 +88,7 @@ class ScalingStrategy(Model):
 
     strategy: Literal[StrategyName, "claim"] | None = None
     """How existing Jobs count against the queue; default `default`."""
-    custom_scaling_queue_length_deduction: int | None = None
+    custom_scaling_queue_length_deduction: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
     """Strategy custom: Jobs not to create."""
     custom_scaling_running_job_percentage: str | None = None
     """Strategy custom: the share of the running Jobs to subtract, a number as text."""
@@ -118,9 +118,9 @@ class ScaledJobFallback(Model):
 
     behavior: Literal["fixed", "hold", "none"] | None = None
     """fixed (default) keeps `replicas` Jobs alive, hold the number that the last value asked for, none no Jobs."""
-    failure_threshold: Natural | None = None
+    failure_threshold: Natural32 | None = None
     """Consecutive polls that may fail before it begins; default 3; 0 begins with the first failure."""
-    replicas: Natural | None = None
+    replicas: Natural32 | None = None
     """Behavior fixed: Jobs kept alive beyond minReplicaCount."""
 
 
@@ -138,15 +138,15 @@ class ScaledJobSpec(Model):
     """A batch/v1 JobSpec, copied into every Job."""
     triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
     """The sources of work."""
-    polling_interval: Positive | None = None
+    polling_interval: Positive32 | None = None
     """Seconds between two polls; default 30."""
-    min_replica_count: Natural | None = None
+    min_replica_count: Natural32 | None = None
     """Jobs kept alive even with an empty queue; default 0."""
-    max_replica_count: Positive | None = None
+    max_replica_count: Positive32 | None = None
     """Most Jobs at once; default 100."""
-    successful_jobs_history_limit: Natural | None = None
+    successful_jobs_history_limit: Natural32 | None = None
     """Finished Jobs to keep; default 100."""
-    failed_jobs_history_limit: Natural | None = None
+    failed_jobs_history_limit: Natural32 | None = None
     """Failed Jobs to keep; default 100."""
     env_source_container_name: str | None = None
     """Container whose environment resolves settings that end in FromEnv; default the first."""
@@ -157,9 +157,9 @@ class ScaledJobSpec(Model):
     fallback: ScaledJobFallback | None = None
     push: PushSettings | None = None
     """Pushes over HTTP to its trigger of type `push`. Not KEDA's."""
-    polling_interval_milliseconds: Annotated[int, Field(ge=100)] | None = None
+    polling_interval_milliseconds: Annotated[int, Field(ge=100, le=2**31 - 1)] | None = None
     """Milliseconds between two polls, at least 100; if set it beats pollingInterval. Not KEDA's."""
-    job_creation_cooldown_seconds: Natural | None = None
+    job_creation_cooldown_seconds: Natural32 | None = None
     """Seconds after a poll that made Jobs in which further polls make none; default 0. Not KEDA's."""
     pass_trigger: bool | None = None
     """Annotations and variables of Jobs name the trigger that asked for them; default false. Not KEDA's."""

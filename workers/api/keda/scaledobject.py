@@ -20,7 +20,7 @@ from workers.api.keda.scaledjob import (
     common_problems,
 )
 from workers.api.kinds import SCALED_OBJECT, Object
-from workers.api.model import Found, Items, Model, Natural, Positive, Text, refuse
+from workers.api.model import Found, Items, Model, Natural32, Positive32, Text, refuse
 
 #: KEDA's defaults (replicas; seconds).
 MAX_REPLICAS = 100
@@ -55,7 +55,7 @@ class ScalingPolicy(Model):
 
     type: Literal["Pods", "Percent"]
     """Pods counts replicas, Percent a share of those there are."""
-    value: Positive
+    value: Positive32
     """Pods, or percent of the replicas at the start of the period."""
     period_seconds: Annotated[int, Field(ge=1, le=1800)]
     """The time for which the policy holds."""
@@ -138,9 +138,9 @@ class Advanced(Model):
 class ScaledObjectFallback(Model):
     """Replicas while a trigger cannot be measured."""
 
-    failure_threshold: Natural
+    failure_threshold: Natural32
     """Consecutive failures before the fallback begins."""
-    replicas: Natural
+    replicas: Natural32
     """Replicas while triggers cannot be measured."""
     behavior: FallbackBehavior | None = None
     """Default static."""
@@ -153,17 +153,17 @@ class ScaledObjectSpec(Model):
     """The workload whose replicas follow the triggers."""
     triggers: Annotated[Items[TriggerSpec], Field(min_length=1)]
     """The sources of work."""
-    polling_interval: Positive | None = None
+    polling_interval: Positive32 | None = None
     """Seconds between two polls; default 30."""
-    initial_cooldown_period: Natural | None = None
+    initial_cooldown_period: Natural32 | None = None
     """Seconds after creation before replicas may go to zero for the first time; default 0."""
-    cooldown_period: Natural | None = None
+    cooldown_period: Natural32 | None = None
     """Seconds after the last activity before replicas go to zero or idle; default 300."""
-    idle_replica_count: Natural | None = None
+    idle_replica_count: Natural32 | None = None
     """Replicas while nothing is active; less than minReplicaCount."""
-    min_replica_count: Natural | None = None
+    min_replica_count: Natural32 | None = None
     """Fewest replicas while something is active; default 0."""
-    max_replica_count: Natural | None = None
+    max_replica_count: Natural32 | None = None
     """Most replicas; default 100."""
     advanced: Advanced | None = None
     """Rules of scaling, a formula, and what happens at the end."""

@@ -10,6 +10,9 @@ from workers.controllers.keda.scaledjob.counting import JobCounts
 from workers.controllers.keda.scaledjob.demand import Demand, JobBounds
 from workers.decision.plan import Figure
 
+#: The largest share of a running Job: with one Job it is more than there can be at all, with any number a finite one.
+_LARGEST_SHARE = 2.0**31
+
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
@@ -123,7 +126,7 @@ def _percentage(strategy: ScalingStrategy) -> float | None:
         share = float(strategy.custom_scaling_running_job_percentage or "")
     except ValueError:
         return None
-    return share if isfinite(share) else None
+    return max(-_LARGEST_SHARE, min(share, _LARGEST_SHARE)) if isfinite(share) else None
 
 
 #: A number of Jobs and the sum it came from.

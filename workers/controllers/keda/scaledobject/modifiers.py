@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import trunc
 
 from workers.api.keda.scaledobject import ScaledObjectFallback
+from workers.controllers import rounding
 from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas, beyond, make_up
 from workers.decision.snapshot import TriggerSample
 from workers.formula.parser import FormulaError
@@ -49,7 +50,7 @@ def apply(
         static = fallback.model_copy(update={"behavior": None})
         return _activated(make_up(nothing, static, replicas), composite)
     # KEDA truncates values to thousandths, and its metrics are never negative.
-    value = max(0.0, trunc(result * 1000) / 1000)
+    value = trunc(max(0.0, min(result * 1000, rounding.LARGEST))) / 1000
     return _activated(replace(bare, value=value, how=_explanation(composite, values)), composite)
 
 

@@ -61,6 +61,9 @@ def waiting(events, *, target=1, maximum=10, active=None):
     ),
     ("custom: an unreadable percentage means default", custom("half"), waiting(5), (2, 0), (0, 10), 3),
     ("custom: no percentage means default", custom(None), waiting(5), (2, 0), (0, 10), 3),
+    ("custom: a percentage beyond any number of Jobs", custom("1e308"), waiting(5), (3, 0), (0, 10), 0),
+    ("custom: and below it", custom("-1e308"), waiting(5), (3, 0), (0, 10), 5),
+    ("custom: none of it if nothing runs", custom("1e308"), waiting(5), (0, 0), (0, 10), 5),
     ("custom: a percentage that is no number means default", custom("nan"), waiting(5), (2, 0), (0, 10), 3),
 )
 def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):

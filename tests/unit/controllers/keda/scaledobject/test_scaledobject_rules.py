@@ -134,6 +134,8 @@ A, B = sample(6, name="s0-a"), sample(4, name="s1-b")
     ("the sum", modified("a + b"), [A, B], 10, True),
     ("cut off, not rounded", modified("b / 6"), [A, B], 0.666, True),
     ("never negative", modified("b - a"), [A, B], 0, False),
+    ("at most what 64 bits hold in thousandths", modified("a * 1e306"), [A, B], (2**63 - 1) / 1000, True),
+    ("and beyond that never negative", modified("-a * 1e306"), [A, B], 0, False),
     ("not above its activation", modified("a", activationTarget="6"), [A, B], 6, False),
     ("above its activation", modified("a", activationTarget="5"), [A, B], 6, True),
     ("fallback: replicas times target", modified("a + b"), [A, failed()], 12, True),
