@@ -43,7 +43,7 @@ FLAGS: Mapping[Quirk, Difference] = {
     "poll-counting": Difference(
         "ScaledJob",
         "each poll makes Jobs once, from the Jobs that existed when it began",
-        "`default` and `accurate` create the Jobs that a reading still justifies: finished Jobs are replaced at once,"
+        "`default` and `accurate` create the Jobs that a reading still justifies: completed Jobs are replaced at once,"
         " and a fresh poll is made where only that shows remaining work ([how counting is made exact](scaledjob.md))",
     ),
     "last-active-time": Difference(

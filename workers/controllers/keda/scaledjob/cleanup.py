@@ -61,6 +61,12 @@ def trim_history(spec: ScaledJobSpec, jobs: Iterable[CachedObject]) -> tuple[Ste
     return (Together(deletes),) if deletes else ()
 
 
+def keeps_failed(spec: ScaledJobSpec) -> bool:
+    """Returns True if failed Jobs stay for a polling interval, so that those that vanish within it did not fail."""
+    seconds = spec.job_target_ref.get("ttlSecondsAfterFinished")
+    return spec.failed_jobs_history_limit != 0 and not (isinstance(seconds, int) and seconds < spec.interval)
+
+
 def _oldest(jobs: list[tuple[Ref, Object]], outcome: str, limit: int | None) -> list[Delete]:
     """Returns the deletes that leave `limit` Jobs; Jobs that are being deleted count as gone."""
     staying = [(ref, body) for ref, body in jobs if not body["metadata"].get("deletionTimestamp")]

@@ -24,7 +24,7 @@ class JobCounts:
 
     late: Jobs that ended since the reading began. made: Jobs that this reading made; each of them counts in `running`
     or in `late` too. unstarted: Jobs whose start the reading cannot have seen: pending ones, those that changed since
-    it began, and the late ones.
+    it began, and the late ones. failed, completed: those of the late ones that did so; the others vanished.
     """
 
     running: int
@@ -32,6 +32,8 @@ class JobCounts:
     late: int
     made: int
     unstarted: int
+    failed: int = 0
+    completed: int = 0
 
 
 def count(
@@ -43,20 +45,23 @@ def count(
 ) -> JobCounts:
     """Returns the counts of these Jobs, tombstones included. conditions_: the strategy's `pendingPodConditions`."""
     by_job = _by_job(pods)
-    running = pending = late = made = unstarted = 0
+    running = pending = late = made = unstarted = failed = completed = 0
     for entry in jobs:
         mine = names.index(entry.ref.name) is not None
         recent = mine or entry.seen >= reading.started
         made += mine
-        if entry.body is None or conditions.finished(entry.body):
+        outcome = conditions.finished(entry.body) if entry.body is not None else None
+        if entry.body is None or outcome:
             late += recent
             unstarted += recent
+            failed += recent and outcome == "Failed"
+            completed += recent and outcome == "Complete"
             continue
         waiting = is_pending(by_job.get(entry.ref.name, ()), conditions_)
         running += 1
         pending += waiting
         unstarted += waiting or recent
-    return JobCounts(running, pending, late, made, unstarted)
+    return JobCounts(running, pending, late, made, unstarted, failed, completed)
 
 
 def is_pending(pods: Sequence[Object], conditions_: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ observe, measure, propose, limit, settle, and the plan; each is a function of th
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from workers.api import bool_annotations
@@ -54,6 +54,9 @@ from workers.decision.plan import (
 )
 from workers.decision.snapshot import CachedObject, Reading, Snapshot
 from workers.errors import UserError
+
+#: Delay of a decision after the poll that it waits for.
+LATE = timedelta(seconds=1)
 
 
 def decide(snapshot: Snapshot, now: datetime, quirks: Quirks = NONE) -> Plan:
@@ -172,11 +175,15 @@ def measure(seen: ObservedScaledJob) -> JobMeasurement | None:
         calculation = strategy.multiple_scalers_calculation or "max"
         asked = demand.of(samples, calculation, bounds, demand.weights(spec, samples), strategy.activation)
     at = seen.snapshot.at
+    counts = counting.count(seen.jobs, pods, strategy.pending_pod_conditions or (), reading, own)
+    if not cleanup.keeps_failed(spec):
+        # Those that vanished may have failed.
+        counts = replace(counts, failed=counts.late - counts.completed)
     return JobMeasurement(
         reading,
         own,
         bounds,
-        counting.count(seen.jobs, pods, strategy.pending_pod_conditions or (), reading, own),
+        counts,
         asked,
         fallback.in_force(spec, samples, bounds),
         cooldown.in_force(scaled, seen.jobs, reading),
@@ -207,7 +214,7 @@ def propose(seen: ObservedScaledJob, measured: JobMeasurement | None, quirks: Qu
         figures += fallback.figures(measured.fallback, int(figures[-1].value), counts, bounds)
     asked = number = int(figures[-1].value)
     if measured.cooldown:
-        figures += cooldown.figures(asked, bounds.minimum - counts.running)
+        figures += cooldown.figures(asked, bounds.minimum - counts.running - counts.failed)
         number = int(figures[-1].value)
     return JobProposal(number, figures, measured.cooldown if number < asked else None)
 
@@ -271,6 +278,9 @@ def _steps(
     at = seen.snapshot.at
     if proposed.cooling and not proposed.cooling.over(at):
         yield ComeBack(proposed.cooling.end(at, now))
+    if measured and measured.counts.failed and measured.counts.running < measured.bounds.minimum:
+        # The poll that allows the minimum its Jobs again asks for no decision if nothing waits.
+        yield ComeBack(now + timedelta(seconds=seen.scaled.spec.interval) + LATE)
 
 
 def _creates(seen: ObservedScaledJob, measured: JobMeasurement | None, number: int, quirks: Quirks) -> tuple[Step, ...]:
@@ -309,6 +319,7 @@ def _figures(
     yield Figure("Jobs not finished", measured.counts.running)
     yield Figure("of these pending", measured.counts.pending)
     yield Figure("ended since the reading began", measured.counts.late)
+    yield Figure("of these failed or may have", measured.counts.failed)
     yield Figure("made by this reading", measured.counts.made)
     if proposed.figures:
         yield from (*proposed.figures, *limits.figures(proposed.number))

@@ -28,7 +28,8 @@ def justified(
     """Returns the number of Jobs still to create on this reading; deciding again on it creates none twice.
 
     This is KEDA's number if no Job ended since the reading began and the reading has made none yet. Later decisions on
-    the same reading get the rest, and fill room that finished Jobs left as far as the reading certainly has events.
+    the same reading get the rest, and fill room that completed Jobs left as far as the reading certainly has events.
+    Failed Jobs keep their room until the next reading, so that Jobs that fail at once come once per poll.
     """
     return int(figures(strategy, demand, counts, bounds, quirks)[-1].value)
 
@@ -37,9 +38,9 @@ def figures(
     strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> tuple[Figure, ...]:
     """Returns the arithmetic of `justified` step by step; the last figure is its result."""
-    if counts.running < bounds.minimum:
-        below = bounds.minimum - counts.running
-        return (Figure("missing to the minimum", below, f"{bounds.minimum} - {counts.running}"),)
+    taken = counts.running + counts.failed
+    if taken < bounds.minimum:
+        return (Figure("missing to the minimum", bounds.minimum - taken, f"{bounds.minimum} - {taken}"),)
     if not demand.active:
         return (Figure("nothing is active", 0),)
     if "poll-counting" in quirks:
@@ -55,7 +56,7 @@ def figures(
             how = f"{demand.whole} - {counts.unstarted}"
         case "custom" | "eager":
             return _figures_per_poll(strategy, demand, counts, bounds)
-    asked = _strategy_figures(strategy, demand, Jobs(counts.running - bounds.minimum, counts.pending), bounds)
+    asked = _strategy_figures(strategy, demand, Jobs(taken - bounds.minimum, counts.pending), bounds)
     number = max(0, min(int(asked[-1].value), certain))
     return (
         *asked,
@@ -85,13 +86,14 @@ def _figures_per_poll(
 def needs_reading(
     strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> bool:
-    """Returns True if only Jobs that ended since the reading began keep more from being created.
+    """Returns True if only Jobs that completed since the reading began keep more from being created.
 
-    This reading cannot tell whether those Jobs took its events; a fresh one can.
+    This reading cannot tell whether those Jobs took its events; a fresh one can. Failed Jobs ask for none. Jobs that
+    vanished count as completed unless others only failed: a clean-up may have deleted them that ended long before.
     """
-    if "poll-counting" in quirks:
+    if "poll-counting" in quirks or (counts.failed and not counts.completed):
         return False
-    settled = replace(counts, late=0, unstarted=counts.unstarted - counts.late)
+    settled = replace(counts, late=counts.failed, unstarted=counts.unstarted - counts.late + counts.failed)
     return justified(strategy, demand, settled, bounds) > justified(strategy, demand, counts, bounds)
 
 

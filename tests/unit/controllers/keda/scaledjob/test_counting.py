@@ -15,16 +15,21 @@ READING = reading(sample(5), started=0)
     ("a suspended Job counts as running", child("work-z-0", "Suspended", seen=-1), (1, 1, 0, 0, 1)),
     ("one that completed before the reading", child("work-z-0", "Complete", seen=-1), (0, 0, 0, 0, 0)),
     ("one that failed before the reading", child("work-z-0", "Failed", seen=-1), (0, 0, 0, 0, 0)),
-    ("one that completed in the instant the reading began", child("work-z-0", "Complete", seen=0), (0, 0, 1, 0, 1)),
-    ("one that failed since", child("work-z-0", "Failed", seen=1), (0, 0, 1, 0, 1)),
+    (
+        "one that completed in the instant the reading began",
+        child("work-z-0", "Complete", seen=0),
+        (0, 0, 1, 0, 1, 0, 1),
+    ),
+    ("one that failed since", child("work-z-0", "Failed", seen=1), (0, 0, 1, 0, 1, 1, 0)),
     ("one gone before the reading", gone("work-z-0", seen=-1), (0, 0, 0, 0, 0)),
     ("one gone since", gone("work-z-0", seen=0), (0, 0, 1, 0, 1)),
     ("one that the reading made", child("work-10-0", seen=1), (1, 1, 0, 1, 1)),
-    ("one that the reading made and that completed", child("work-10-0", "Complete", seen=1), (0, 0, 1, 1, 1)),
+    ("one that the reading made and that completed", child("work-10-0", "Complete", seen=1), (0, 0, 1, 1, 1, 0, 1)),
+    ("one that the reading made and that failed", child("work-10-0", "Failed", seen=1), (0, 0, 1, 1, 1, 1, 0)),
     ("one that the reading made and that is gone", gone("work-10-0", seen=1), (0, 0, 1, 1, 1)),
 )
 def test_one_job_against_a_reading(entry, expected):
-    """expected: running, pending, late, made, unstarted."""
+    """expected: running, pending, late, made, unstarted, failed, completed."""
     assert counting.count([entry], [], (), READING, NAMES) == JobCounts(*expected)
 
 

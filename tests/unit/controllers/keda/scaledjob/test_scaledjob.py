@@ -2,7 +2,7 @@
 
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
-from tests.unit.controllers.plans import condition, created, deleted, events, shape, statuses, verdict
+from tests.unit.controllers.plans import back, condition, created, deleted, events, shape, statuses, verdict
 from workers.api.kinds import JOB, POD, Ref
 from workers.controllers.keda.scaledjob import CONTROLLER, decide
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
@@ -66,6 +66,7 @@ def test_a_plan_tells_all_that_it_does():
         Figure("Jobs not finished", 1),
         Figure("of these pending", 1),
         Figure("ended since the reading began", 0),
+        Figure("of these failed or may have", 0),
         Figure("made by this reading", 0),
         Figure("strategy default", 3, "3 - 0"),
         Figure("not above the queue", 3, "max(0, min(3, 3))"),
@@ -110,6 +111,37 @@ def test_a_job_that_ended_since_the_reading_calls_for_a_fresh_one():
     plan = decide(snapshot(scaled_job(), child("work-z-0", "Complete", seen=0), reading=reading(sample(3))), NOW)
     assert created(plan) == ["work-10-0", "work-10-1"]
     assert shape(plan)[:2] == ["Creates", "PollNow"]
+
+
+FAILED, GONE = child("work-10-0", "Failed", seen=0), gone("work-10-1", seen=0)
+
+
+@cases(
+    ("a failed one", {}, [FAILED, child("work-10-1", "Failed", seen=0)], False),
+    ("a failed one and a completed one", {}, [FAILED, child("work-10-1", "Complete", seen=0)], True),
+    ("a failed one and a deleted one", {}, [FAILED, GONE], False),
+    ("a deleted one", {}, [GONE], True),
+    ("a deleted one, and failed ones stay for a poll", {"ttl": 30}, [GONE], True),
+    ("a deleted one that may have failed", {"ttl": 29}, [GONE], False),
+    ("a deleted one that may have failed: no history", {"failedJobsHistoryLimit": 0}, [GONE], False),
+)
+def test_jobs_that_failed_are_replaced_with_the_next_poll(spec, ended, polls):
+    body = scaled_job(maxReplicaCount=2, **{name: value for name, value in spec.items() if name != "ttl"})
+    body["spec"]["jobTargetRef"]["ttlSecondsAfterFinished"] = spec.get("ttl")
+    plan = decide(snapshot(body, *ended, reading=reading(sample(len(ended)))), NOW)
+    assert created(plan) == []
+    assert ("PollNow" in shape(plan)) is polls
+
+
+def test_a_minimum_of_failed_jobs_is_decided_on_after_the_next_poll():
+    body = scaled_job(minReplicaCount=1, pollingInterval=20)
+    plan = decide(snapshot(body, child("work-10-0", "Failed", seen=0), reading=reading(sample(0))), NOW)
+    assert created(plan) == []
+    assert back(plan) == 21
+    plan = decide(
+        snapshot(body, child("work-10-0", "Failed", seen=0), reading=reading(sample(0), id=37, started=1)), NOW
+    )
+    assert created(plan) == ["work-11-0"]
 
 
 def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():

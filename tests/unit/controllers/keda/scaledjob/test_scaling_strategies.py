@@ -74,8 +74,9 @@ def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
     assert scaling_strategies.justified(chosen, demand, seen, JobBounds(*bounds), quirks) == expected
 
 
-def counts(running=0, *, pending=0, late=0, made=0, unstarted=None):
-    return JobCounts(running, pending, late, made, unstarted if unstarted is not None else pending + late)
+def counts(running=0, *, pending=0, late=0, made=0, unstarted=None, failed=0, completed=0):
+    unstarted = unstarted if unstarted is not None else pending + late
+    return JobCounts(running, pending, late, made, unstarted, failed, completed)
 
 
 BOUNDS = JobBounds(0, 10)
@@ -108,6 +109,34 @@ BOUNDS = JobBounds(0, 10)
         False,
     ),
     ("accurate: a Job that ended since", named("accurate"), waiting(5), counts(0, late=1), 4, True),
+    ("Jobs that failed wait for the next poll", named(), waiting(5), counts(3, late=2, made=5, failed=2), 0, False),
+    ("and keep their room until then", named(), waiting(50), counts(7, late=3, made=10, failed=3), 0, False),
+    (
+        "those that completed leave theirs",
+        named(),
+        waiting(50),
+        counts(6, late=4, made=10, failed=3, completed=1),
+        1,
+        False,
+    ),
+    (
+        "a reading that completed Jobs used up, and failed ones",
+        named(),
+        waiting(50),
+        counts(0, late=50, made=50, failed=2, completed=48),
+        0,
+        True,
+    ),
+    (
+        "one that failed Jobs used up, whatever else was deleted",
+        named(),
+        waiting(5),
+        counts(0, late=9, made=5, failed=5),
+        0,
+        False,
+    ),
+    ("accurate: room of failed ones", named("accurate"), waiting(50), counts(7, late=3, failed=3), 0, False),
+    ("eager: failed ones ask for nothing", named("eager"), waiting(9), counts(0, late=9, made=9, failed=9), 0, False),
     ("eager: one helping per reading", named("eager"), waiting(4), counts(4, made=4, unstarted=4), 0, False),
     ("eager: a helping for the next reading", named("eager"), waiting(4), counts(4), 4, False),
     (
@@ -136,6 +165,12 @@ def test_what_a_reading_justifies(chosen, demand, seen, expected, fresh):
 def test_the_minimum_is_filled_on_any_reading():
     seen, bounds = counts(1, late=4, made=5), JobBounds(3, 10)
     assert scaling_strategies.justified(named(), waiting(0, active=True), seen, bounds) == 2
+
+
+def test_failed_jobs_of_the_minimum_are_replaced_with_the_next_poll():
+    seen, bounds = counts(1, late=2, made=3, failed=1), JobBounds(3, 10)
+    assert scaling_strategies.justified(named(), waiting(0, active=True), seen, bounds) == 1
+    assert not scaling_strategies.needs_reading(named(), waiting(0, active=True), seen, bounds)
 
 
 def test_idle_jobs_of_the_minimum_are_not_counted_against_the_queue():
