@@ -39,6 +39,7 @@ def decided(*jobs, started=-1.0, cooldown=10, queue=5, **spec):
         5,
     ),
     ("the minimum is filled all the same", [child(made_at(-5))], {"minReplicaCount": 3}, 2),
+    ("failed Jobs keep their place in it", [child(made_at(-5), "Failed", seen=0)], {"minReplicaCount": 1}, 0),
     ("and no more than the minimum", [child(made_at(-5))] * 3, {"minReplicaCount": 3}, 0),
 )
 def test_when_jobs_are_made(jobs, more, expected):
