@@ -4,8 +4,6 @@ The roles of Penstock are called like its accounts, so that a refusal tells the 
 """
 
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 _REFUSAL = re.compile(
@@ -13,8 +11,6 @@ _REFUSAL = re.compile(
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)'
 )
 _ACCOUNT = re.compile(r"system:serviceaccount:(?P<namespace>[^:]+):(?P<name>penstock-[a-z]+)$")
-#: Rights that are remembered.
-MOST = 100
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,23 +48,3 @@ def missing_right(message: str) -> MissingRight | None:
     account = _ACCOUNT.match(found["user"])
     role = account["name"] if account else ""
     return MissingRight(found["verb"], found["group"], found["resource"], found["namespace"] or "", role)
-
-
-class MissingRights:
-    """The rights that one client was refused lately. clock: monotonic seconds."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seen: dict[MissingRight, float] = {}
-
-    def note(self, right: MissingRight) -> None:
-        """Remembers a refusal."""
-        self._seen.pop(right, None)
-        self._seen[right] = self._clock()
-        while len(self._seen) > MOST:
-            del self._seen[next(iter(self._seen))]
-
-    def within(self, seconds: float) -> tuple[MissingRight, ...]:
-        """Returns the rights that were refused in the last so many seconds, the oldest first."""
-        since = self._clock() - seconds
-        return tuple(right for right, moment in self._seen.items() if moment >= since)

@@ -25,7 +25,6 @@ from workers.client import transport
 from workers.client.concurrency_limit import Bounds
 from workers.client.http_pool import ApiAnswer, HttpPool
 from workers.client.kubeconfig import ApiAccess, load
-from workers.client.missing_rights import MissingRights, missing_right
 from workers.client.request_limiter import ELECTION, RequestLimiter, Ticket, context_of
 
 if TYPE_CHECKING:
@@ -90,8 +89,6 @@ class Cluster:
         self._access = access
         self._base = access.host.rstrip("/")
         self._timeout = timeout
-        #: The rights that its requests were refused for.
-        self.missing_rights = MissingRights()
         #: Called after every request that is no stream: method, status (0 without an answer), seconds.
         self.answered: Callable[[str, int, float], None] | None = None
         bounds = bounds_of(in_flight)
@@ -315,7 +312,7 @@ class Cluster:
             answer = await self._sent(ticket, method, path, query=query, body=body, headers=headers)
             error = None
             if answer.status >= 300:
-                error = self._refusal(f"{method} {path}", answer.status, answer.headers, answer.body)
+                error = transport.refusal(f"{method} {path}", answer.status, answer.body, answer.headers)
             self._note(ticket, error)
         finally:
             self.limiter.leave(ticket)
@@ -398,7 +395,7 @@ class Cluster:
                 if response.status >= 300:
                     async with asyncio.timeout(self._timeout):
                         data = await response.read()
-                    error = self._refusal(f"GET {path}", response.status, response.headers, data)
+                    error = transport.refusal(f"GET {path}", response.status, data, response.headers)
                     if transport.is_overload(error):
                         self.limiter.refused_stream(began, error.retry_after)
                     raise error
@@ -448,11 +445,6 @@ class Cluster:
     def _tls_changed(self) -> bool:
         tls = self._access.tls
         return tls is not None and tls.reread(self._access.credentials.certificate)
-
-    def _refusal(self, what: str, status: int, headers: Mapping[str, str], data: bytes) -> errors.ClusterError:
-        if status == 403 and (right := missing_right(data.decode(errors="replace").replace('\\"', '"'))):
-            self.missing_rights.note(right)
-        return transport.refusal(what, status, data, headers)
 
     def _opened_calls(self, limit: int) -> "HttpPool | transport.GeneralPool":
         """Opens the connections of all requests that are no streams. limit: most of them."""

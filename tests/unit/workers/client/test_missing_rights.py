@@ -3,7 +3,7 @@
 from tests.support.tables import cases
 from workers import errors
 from workers.client import transport
-from workers.client.missing_rights import MissingRight, MissingRights, missing_right
+from workers.client.missing_rights import MissingRight, missing_right
 
 WORKER = 'User "system:serviceaccount:penstock:penstock-worker" cannot'
 
@@ -50,14 +50,3 @@ def test_an_error_ends_with_the_role_to_change_however_long_the_servers_text_is(
     error = transport.refused("GET /api/v1/pods", 403, {"kind": "Status", "message": text})
     assert isinstance(error, errors.Forbidden)
     assert str(error).endswith("; its ClusterRole penstock-worker must allow: list pods, API group ''")
-
-
-def test_refusals_are_forgotten() -> None:
-    moment = [0.0]
-    rights, first, second = MissingRights(clock=lambda: moment[0]), *(MissingRight("get", "", n, "") for n in "ab")
-    rights.note(first)
-    moment[0] = 50.0
-    rights.note(second)
-    assert rights.within(60) == (first, second)
-    moment[0] = 70.0
-    assert rights.within(60) == (second,)
