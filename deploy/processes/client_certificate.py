@@ -2,9 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from deploy.processes.https import BoundedHttp
 from workers.errors import UserError
@@ -26,12 +24,6 @@ class CertificateHttp(BoundedHttp):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["extensions"] = {"tls": {"client_cert_chain": self._chain}}
-
-
-def of(scope: Mapping[str, Any]) -> bytes | None:
-    """Returns the client's certificate (DER) of a request, None if it came without one."""
-    chain = ((scope.get("extensions") or {}).get("tls") or {}).get("client_cert_chain") or ()
-    return ssl.PEM_cert_to_DER_cert(chain[0]) if chain else None
 
 
 def ask_for(context: ssl.SSLContext, authority: Path) -> None:

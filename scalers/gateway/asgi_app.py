@@ -146,11 +146,11 @@ def _headers(answer: Answer) -> RawHeaders:
 
 def _head(scope: Scope) -> RequestHead:
     _, _, namespace, target, *_ = scope["path"].split("/", 4)
-    return RequestHead(scope["method"], namespace, target, scope["headers"], _certificate(scope))
+    return RequestHead(scope["method"], namespace, target, scope["headers"], client_certificate(scope))
 
 
-def _certificate(scope: Scope) -> bytes | None:
-    """Returns the client's certificate in DER, from ASGI's extension for TLS."""
+def client_certificate(scope: Mapping[str, Any]) -> bytes | None:
+    """Returns the client's certificate (DER) from ASGI's extension for TLS, None for a request without one."""
     chain = ((scope.get("extensions") or {}).get("tls") or {}).get("client_cert_chain") or ()
     return ssl.PEM_cert_to_DER_cert(chain[0]) if chain else None
 

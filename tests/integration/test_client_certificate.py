@@ -15,6 +15,7 @@ import uvicorn
 from deploy.certificate_authority import CLIENT, SERVER, Authority, Signed
 from deploy.processes import client_certificate, https
 from deploy.processes.client_certificate import CertificateHttp
+from scalers.gateway import asgi_app
 from scalers.gateway.auth.certificate_names import names_of
 from workers.errors import UserError
 
@@ -44,7 +45,7 @@ async def serving(folder: Path, pushers: Authority, seen: list[bytes | None]) ->
     client_certificate.ask_for(context, folder / "pushers.crt")
 
     async def app(scope: MutableMapping[str, Any], _receive: Any, send: Any) -> None:
-        seen.append(client_certificate.of(scope))
+        seen.append(asgi_app.client_certificate(scope))
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
@@ -115,4 +116,4 @@ def test_an_authority_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_request_without_tls_has_no_certificate() -> None:
-    assert client_certificate.of({"type": "http"}) is None
+    assert asgi_app.client_certificate({"type": "http"}) is None
