@@ -1,4 +1,4 @@
 """The scheduler: the keyed work queue, cron schedules and the Celery beat.
 
-Every package may import it; it imports none of ours.
+Every package above may import it; of ours it imports `penstock` alone.
 """

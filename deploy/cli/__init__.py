@@ -1,4 +1,4 @@
-"""The `penstock` command.
+"""The `penstock` command: a room per group of commands; what the groups share is beside them.
 
-Only the entry point `penstock` may import it.
+The processes, the webhook and the embedded cluster import nothing of it.
 """

@@ -1,4 +1,4 @@
-"""The generators of deploy/rbac.yaml and deploy/volcano.yaml.
+"""The generators of deploy/rbac.yaml, deploy/volcano.yaml, the chart and the kustomization.
 
-Only the tests may import it.
+No process imports it; `penstock doctor` compares the rights of accounts with its roles.
 """

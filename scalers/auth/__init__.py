@@ -1,3 +1,3 @@
-"""Resolves the texts that triggers get from authenticationRefs, environments, files and Vault servers. `triggers` and
-`polling` import it; it imports no source.
+"""Resolves the texts that triggers get from authenticationRefs, environments, files and Vault servers. It imports no
+source.
 """

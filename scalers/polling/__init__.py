@@ -1,3 +1,3 @@
-"""Polls objects: reads servers in batches or one by one, behind bulkheads and circuit breakers. The Celery task and the
-external server import it.
+"""Polls objects: reads servers in batches or one by one, behind bulkheads and circuit breakers. It stands on
+triggers and wake-ups; it knows neither the Celery task, the gateway nor the external server.
 """

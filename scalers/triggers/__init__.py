@@ -1,1 +1,3 @@
-"""Parses the triggers of objects into scalers. `wakeups`, `polling` and the external server import it."""
+"""Parses the triggers of objects into scalers. It stands on deliveries, credentials and sources; it knows neither
+wake-ups nor polling.
+"""

@@ -1,3 +1,3 @@
-"""Listens to sources between polls, and enqueues objects whose work arrives. `polling` and the external server import
-it.
+"""Listens to sources between polls, and enqueues objects whose work arrives. It stands on triggers and
+sources; it knows nothing of polling.
 """

@@ -1,4 +1,4 @@
 """Models and vocabulary of the Kubernetes API: kinds, typed manifests, names, quantities, times and the CRDs.
 
-Every package may import this room; it imports pydantic, `workers.errors` and nothing else of the project.
+Only errors and logs stand below it in `workers`: it knows none of the other rooms.
 """

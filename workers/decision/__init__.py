@@ -1,4 +1,4 @@
 """The values of a decision: `Snapshot` in, `Plan` out, `Controller` for what a kind declares, and shared limits.
 
-Every room of workers and scalers may import it; it imports nothing that performs I/O.
+Of `workers` it knows the kinds of `api` alone, and it imports nothing that performs I/O.
 """

@@ -1,4 +1,4 @@
-"""The runtime of a process: wiring, event loop, consumer, leases and notifier.
+"""The runtime of a process: event loop, consumer, leases, health and notifier.
 
-Process entry points in workers, scalers and deploy import it; decisions do not.
+It stands on `client` and the metrics; it knows neither controllers nor the cache.
 """

@@ -1,4 +1,4 @@
 """The commands on objects: `apply`, `get`, `describe`, `explain`, `logs`, `delete`, `push`.
 
-Only `deploy.cli` may import it.
+Other groups of commands share its rules; `describe` joins the sections of `schedules` and `volcano`.
 """

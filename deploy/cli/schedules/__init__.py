@@ -1,4 +1,4 @@
 """The commands on schedules: `run`, `suspend`, `resume`, and the sections of `describe` about runs.
 
-Only `deploy.cli` may import it.
+The page starts runs and lists them by the same rules.
 """

@@ -1,4 +1,4 @@
 """Controllers of KEDA's kinds: ScaledJob, ScaledObject and both kinds of TriggerAuthentication.
 
-Only `workers.controllers.registry` and the admission webhook import them; they import values only.
+`workers.controllers.registry` collects them. They are pure, as all controllers are: they import values only.
 """

@@ -1,6 +1,6 @@
 """The controller of keda.sh/v1alpha1 ScaledJob: `decide` names the stages, every other module is one rule.
 
-`workers.controllers.registry` imports the controller; reservations read `policy`; nothing else imports this folder.
+Reservations and limits learn of its Jobs by what the controller declares; they import nothing of it.
 """
 
 from workers.controllers.keda.scaledjob.decide import CONTROLLER, controller, decide
