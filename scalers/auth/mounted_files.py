@@ -12,7 +12,7 @@ LARGEST = 1 << 20
 
 
 def read(folder: Path | None, path: str) -> Hidden:
-    """Returns the texts of a JSON object of texts. folder, errors: as of `text`."""
+    """Returns the texts of a JSON object of texts. Folder and errors are as of `text`."""
     try:
         content = orjson.loads(_content(folder, path))
     except orjson.JSONDecodeError:

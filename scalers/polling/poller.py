@@ -63,8 +63,8 @@ class PolledObject:
 class Poller:
     """Measures the triggers of claimed objects.
 
-    mirror: the store that objects are read from. readings: takes readings, and enqueues an object in the lane
-    `reconcile` if its reading needs a decision. orders: for ledgers. ring: sends the notifications that become due.
+    store: objects are read from it. readings: takes readings, and enqueues an object in the lane
+    `reconcile` if its reading needs a decision. orders: for ledgers. notify: sends the notifications that become due.
     triggers: parses objects. deliveries: those of EventJobs that are gone are removed. wakeups: learns which objects
     wait on which servers. cluster: for triggers that measure it. sources: made from the settings if not given.
     """

@@ -30,7 +30,10 @@ DISCOVERY = 2.0
 
 
 class _Managed:
-    """A connection to the broker. address: where it is. name: shown by CLIENT LIST, where the user may set it."""
+    """A connection to the broker. address: where it is.
+
+    client_name: shown by CLIENT LIST, where the user may set it.
+    """
 
     def __init__(self, *, address: BrokerAddress, client_name: str | None = None, **options: Any) -> None:
         self._address = address

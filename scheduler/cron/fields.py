@@ -16,7 +16,7 @@ class DayField:
     """Days of the month or of the week.
 
     bits: bit n is set if day n is named. star: the field is ``*`` or ``?``, which differs from naming every day (see
-    `dates.days`).
+    `stepping.days`).
     """
 
     bits: int

@@ -1,1 +1,4 @@
-"""Measures how the source reads: `make house` prints the table. Nothing outside this folder imports it."""
+"""Measures how the source reads: `make house` prints the table, and a test checks the names that docstrings introduce.
+
+Nothing outside this folder imports it.
+"""

@@ -30,6 +30,9 @@ FAMILIES = frozenset(
     }
 )
 _QUESTION = re.compile(r"(What|Whether|Which|How|Who|Whose|Where|When)\b")
+#: Names before a colon at the beginning of a paragraph or after a full stop.
+_INTRODUCED = re.compile(r"(?:^|(?<=\. ))([a-z_][a-z0-9_]*(?:, [a-z_][a-z0-9_]*)*): ")
+_CALLED = ("__init__", "__new__", "__call__")
 _INDEFINITE = re.compile(r"\b(nobody|somebody|anybody|whoever|whatever)\b", re.IGNORECASE)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -108,6 +111,8 @@ def measure(folder: Path) -> Iterator[Figure]:
     yield from _structure(product, modules)
     yield from _names(modules)
     yield from _text(product)
+    unknown = [f"{place}: {name}" for place, name in unknown_parameters(product)]
+    yield Figure("docstrings that introduce a parameter or field that is none", str(len(unknown)), unknown)
 
 
 def _sizes(folder: Path, product: Sequence[Module], modules: Sequence[Module]) -> Iterator[Figure]:
@@ -186,6 +191,60 @@ def _text(product: Sequence[Module]) -> Iterator[Figure]:
     yield Figure("docstrings with nobody, somebody, whoever, whatever", _share(len(indefinite), docstrings), indefinite)
     yield Figure("public functions with a docstring", _share(public - len(undocumented), public), undocumented)
     yield Figure("functions fully annotated", _share(typed, functions))
+
+
+def unknown_parameters(modules: Sequence[Module]) -> Iterator[tuple[str, str]]:
+    """Yields what docstrings introduce by "name:" that is no parameter of the function, or no field of the class.
+
+    Each is a place and the name. Fields are names of the body, what methods set on `self`, parameters of `__init__`,
+    `__new__` and `__call__`, and all of these of base classes among the modules.
+    """
+    classes: dict[str, list[ast.ClassDef]] = defaultdict(list)
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(node)
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.ClassDef | Function) or not (text := ast.get_docstring(node)):
+                continue
+            known = _parameters(node) if isinstance(node, Function) else _fields(node, classes)
+            for name in introduced(text):
+                if name not in known:
+                    yield f"{module.path}:{node.lineno} {node.name}", name
+
+
+def introduced(docstring: str) -> Iterator[str]:
+    """Yields the names that sentences of a docstring introduce, as in ``folder, name: of the file.``"""
+    for paragraph in docstring.split("\n\n"):
+        for found in _INTRODUCED.finditer(" ".join(paragraph.split())):
+            yield from found[1].split(", ")
+
+
+def _parameters(node: Function) -> set[str]:
+    own = node.args
+    several = [each for each in (own.vararg, own.kwarg) if each is not None]
+    return {each.arg for each in (*own.posonlyargs, *own.args, *own.kwonlyargs, *several)}
+
+
+def _fields(node: ast.ClassDef, classes: Mapping[str, Sequence[ast.ClassDef]]) -> set[str]:
+    found: set[str] = set()
+    pending, seen = [node], set[str]()
+    while pending:
+        each = pending.pop()
+        seen.add(each.name)
+        for inner in ast.walk(each):
+            if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+                found |= {inner.attr} if isinstance(inner.value, ast.Name) and inner.value.id == "self" else set()
+        for part in each.body:
+            if isinstance(part, Function):
+                found |= {part.name} | (_parameters(part) if part.name in _CALLED else set())
+            elif isinstance(part, ast.AnnAssign | ast.Assign):
+                targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+                found |= {target.id for target in targets if isinstance(target, ast.Name)}
+        names = {base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in each.bases}
+        pending += [base for name in names - seen for base in classes.get(name, ())]
+    return found
 
 
 def _documented(tree: ast.Module) -> Iterator[tuple[ast.Module | ast.ClassDef | Function, bool]]:

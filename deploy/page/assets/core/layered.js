@@ -9,7 +9,7 @@ const SWEEPS = 8;
 /**
  * Returns {nodes: Map(id -> {x, y}), edges: [{from, to, points: [[x, y]]}], width, height}; x and y are of a node's middle.
  * nodes: ids. edges: [{from, to}]; those with an unknown end are left out. along, across: the distance of layers, and of
- * places within a layer.
+ * places within a layer. vertical: layers follow each other downwards, not to the right.
  */
 export function layered(nodes, edges, { along, across, vertical = false }) {
   const known = new Set(nodes);

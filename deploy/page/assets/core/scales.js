@@ -1,4 +1,4 @@
-// Round ticks for axes; pure.
+// Round ticks for axes, and the growth of running totals; pure.
 
 /** Returns round numbers from 0 to at least `most`, whole ones, about `count` of them. */
 export function wholeTicks(most, count = 4) {

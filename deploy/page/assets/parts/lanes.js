@@ -20,7 +20,7 @@ export function lanesSentence({ past, next }) {
   return `${counted(past.length, "run")}${ended ? `: ${ended}` : ""}; ${coming}`;
 }
 
-/** The time line of several schedules. span: {from, to} in milliseconds. */
+/** The time line of one schedule. span: {from, to} in milliseconds. */
 export class Lane {
   constructor(label) {
     this.label = label;
@@ -81,7 +81,7 @@ function runShape(tone, x) {
   return s("rect", { x: x - 2, y: y - 7, width: 4, height: 14, rx: 1.5 });
 }
 
-/** Returns the axis of lanes, for eyes. */
+/** The axis of lanes, for eyes: a screen reader has the sentences. span: as of a lane. */
 export class LaneAxis {
   constructor() {
     this.node = h("div", { class: "lane-axis", "aria-hidden": "true" });
