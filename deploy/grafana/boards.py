@@ -9,12 +9,12 @@ def _rate(metric: str, by: str, selector: str = "") -> str:
     return f"sum by ({by}) (rate({metric}{selector}[{INTERVAL}]))"
 
 
-def _quantiles(metric: str, by: str = "", *, legend: str = "", selector: str = "") -> tuple[PanelQuery, ...]:
+def _quantiles(metric: str, by: str = "", *, legend: str = "") -> tuple[PanelQuery, ...]:
     """Returns the median and the 99th percentile of a histogram."""
     grouped = f"le, {by}" if by else "le"
     return tuple(
         PanelQuery(
-            f"histogram_quantile({quantile}, {_rate(f'{metric}_bucket', grouped, selector)})",
+            f"histogram_quantile({quantile}, {_rate(f'{metric}_bucket', grouped)})",
             f"{legend} {name}".strip(),
         )
         for quantile, name in ((0.5, "p50"), (0.99, "p99"))

@@ -83,11 +83,11 @@ class Permissions:
     optional: tuple[str, ...] = ()
 
 
-def rules(prefix: str = "penstock", database: int = 0) -> list[str]:
-    """Returns the rules of the user, as of ACL SETUSER, without login."""
-    tag = Keys(prefix).tag
+def rules() -> list[str]:
+    """Returns the rules of the user, as of ACL SETUSER, without login, for the default prefix and database 0."""
+    tag = Keys().tag
     names = sorted((*NEEDED, *OPTIONAL, *RARE))
-    channels = (f"&{tag}:*", f"&__keyspace@{database}__:{tag}:*")
+    channels = (f"&{tag}:*", f"&__keyspace@0__:{tag}:*")
     return ["resetkeys", f"~{tag}:*", "resetchannels", *channels, "-@all", *(f"+{name}" for name in names)]
 
 

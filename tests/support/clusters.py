@@ -65,7 +65,7 @@ class FakeCluster:
             raise errors.AlreadyExists(f"{ref_of(kind, body)}", status=409)
         return copy.deepcopy(self.put(kind, body))
 
-    async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object:
+    async def replace(self, ref: Ref, body: Object) -> Object:
         await self._called()
         current = self.objects.get(ref.key)
         if current is None:

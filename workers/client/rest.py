@@ -216,9 +216,9 @@ class Cluster:
         namespace = body["metadata"].get("namespace", "")
         return await self._object("POST", kind.path(namespace), body=body, of=(namespace, kind))
 
-    async def replace(self, ref: Ref, body: Object, subresource: str = "") -> Object:
-        """Replaces the object or its subresource, fenced by the body's resourceVersion."""
-        path = ref.kind.path(ref.namespace, ref.name, subresource)
+    async def replace(self, ref: Ref, body: Object) -> Object:
+        """Replaces the object, fenced by the body's resourceVersion."""
+        path = ref.kind.path(ref.namespace, ref.name)
         return await self._object("PUT", path, body=body, of=(ref.namespace, ref.kind))
 
     async def patch(self, ref: Ref, body: Any, *, type: str = MERGE_PATCH, subresource: str = "") -> Object:

@@ -14,9 +14,11 @@ _NAME = re.compile(r"[a-z0-9]+")
 #: Filters in each other, and conditions in all.
 _DEEPEST = 16
 _MOST = 256
+#: The field of a whole condition.
+_FIELD = "spec.filter"
 
 
-def matches(condition: EventFilter, scope: EventScope, field: str = "spec.filter") -> bool:
+def matches(condition: EventFilter, scope: EventScope, field: str = _FIELD) -> bool:
     """Returns True if the event meets the condition. Raises ExpressionFailed, naming the field."""
     attributes = scope.attributes
     if condition.exact is not None:
@@ -34,13 +36,13 @@ def matches(condition: EventFilter, scope: EventScope, field: str = "spec.filter
     return expressions.truth(condition.cel or "", scope, f"{field}.cel")
 
 
-def problems(condition: EventFilter, field: str = "spec.filter") -> Iterator[tuple[str, str]]:
+def problems(condition: EventFilter) -> Iterator[tuple[str, str]]:
     """Yields field and problem of every part that can never be evaluated."""
-    parts = list(_parts(condition, field, 1))
+    parts = list(_parts(condition, _FIELD, 1))
     if len(parts) > _MOST:
-        yield field, f"has more than {_MOST} conditions"
+        yield _FIELD, f"has more than {_MOST} conditions"
     if any(depth > _DEEPEST for _, _, depth in parts):
-        yield field, f"is nested deeper than {_DEEPEST} levels"
+        yield _FIELD, f"is nested deeper than {_DEEPEST} levels"
         return
     for each, place, _ in parts:
         for name, texts in (("exact", each.exact), ("prefix", each.prefix), ("suffix", each.suffix)):

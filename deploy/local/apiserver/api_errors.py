@@ -152,10 +152,10 @@ def not_acceptable() -> ApiError:
     return ApiError(406, "NotAcceptable", message)
 
 
-def unsupported_media_type(accepted: Sequence[str], why: str = "") -> ApiError:
+def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     """415: the body is in a form that is not understood here."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    return ApiError(415, "UnsupportedMediaType", f"{message}; {why}" if why else message)
+    return ApiError(415, "UnsupportedMediaType", message)
 
 
 def too_large(limit: int) -> ApiError:

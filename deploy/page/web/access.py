@@ -74,10 +74,10 @@ class Access:
         if self.mode == "token":
             await self.require(token_of(request), "get" if name else "list", kind, namespace, name)
 
-    async def may_read(self, request: Request, kind: Kind, namespace: str = "") -> bool:
-        """Returns True if the request may list objects of this kind. Raises HttpRefusal (401) without a valid token."""
+    async def may_read(self, request: Request, kind: Kind) -> bool:
+        """Returns True if the request may list this kind everywhere. Raises HttpRefusal (401) without a token."""
         try:
-            await self.check_read(request, kind, namespace)
+            await self.check_read(request, kind)
         except HttpRefusal as refusal:
             if refusal.status != 403:
                 raise

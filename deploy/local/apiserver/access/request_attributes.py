@@ -63,16 +63,16 @@ def of(method: str, path: str, query: Mapping[str, str]) -> AccessAttributes:
             rest = rest[2:]
     resource, name, subresource = (*rest, "", "")[:3]
     if verb in ("get", "delete") and not name:
-        verb = "watch" if verb == "get" and _flag(query, "watch") else _OF_COLLECTIONS[verb]
-    elif verb == "get" and _flag(query, "watch"):
+        verb = "watch" if verb == "get" and _watches(query) else _OF_COLLECTIONS[verb]
+    elif verb == "get" and _watches(query):
         verb = "watch"
     if verb in ("list", "watch", "deletecollection") and not name:
         name = _selected(query.get("fieldSelector", ""))
     return AccessAttributes(verb, group, resource, subresource, namespace, name)
 
 
-def _flag(query: Mapping[str, str], name: str) -> bool:
-    return query.get(name, "").lower() in ("1", "true", "t")
+def _watches(query: Mapping[str, str]) -> bool:
+    return query.get("watch", "").lower() in ("1", "true", "t")
 
 
 def _selected(selector: str) -> str:

@@ -45,9 +45,9 @@ def _any(value: Any) -> bytes:
     return _text(2, value if isinstance(value, str) else orjson.dumps(value).decode())
 
 
-def _schemas(number: int, schemas: Mapping[str, Object]) -> bytes:
+def _schemas(schemas: Mapping[str, Object]) -> bytes:
     """A map from names to schemas, which is a list of pairs."""
-    return b"".join(_bytes(number, _text(1, name) + _bytes(2, schema(form))) for name, form in schemas.items())
+    return b"".join(_bytes(1, _text(1, name) + _bytes(2, schema(form))) for name, form in schemas.items())
 
 
 def _additional(number: int, value: Any) -> bytes:
@@ -67,7 +67,7 @@ _MEMBERS: dict[str, tuple[int, Callable[[int, Any], bytes]]] = {
     "additionalProperties": (21, _additional),
     "type": (22, lambda number, value: _bytes(number, _text(1, value))),
     "items": (23, lambda number, value: _bytes(number, _bytes(1, schema(value)))),
-    "properties": (25, lambda number, value: _bytes(number, _schemas(1, value))),
+    "properties": (25, lambda number, value: _bytes(number, _schemas(value))),
 }
 
 
@@ -83,4 +83,4 @@ def schema(form: Object) -> bytes:
 def document(body: Object) -> bytes:
     """The message ``Document`` of a version 2 document without paths."""
     info = _text(1, body["info"]["title"]) + _text(2, body["info"]["version"])
-    return _text(1, body["swagger"]) + _bytes(2, info) + _bytes(8, b"") + _bytes(9, _schemas(1, body["definitions"]))
+    return _text(1, body["swagger"]) + _bytes(2, info) + _bytes(8, b"") + _bytes(9, _schemas(body["definitions"]))

@@ -9,6 +9,7 @@ from deploy.local import private_files
 
 #: What clients of this machine call it.
 _NAMES = ("localhost", "127.0.0.1", "::1")
+_LASTS = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Files:
     key: Path
 
 
-def ensure(folder: Path, days: int = 3650) -> Files:
+def ensure(folder: Path) -> Files:
     """The certificates of this folder, made when they are not all there.
 
     The authority's own key is forgotten once it has signed the one certificate, so that it can sign no more.
@@ -29,7 +30,7 @@ def ensure(folder: Path, days: int = 3650) -> Files:
     if all(path.exists() for path in (files.authority, files.certificate, files.key)):
         return files
     begin = datetime.now(UTC) - timedelta(hours=1)
-    authority = Authority("penstock embedded cluster", begin, begin + timedelta(days=days))
+    authority = Authority("penstock embedded cluster", begin, begin + _LASTS)
     server = authority.sign("localhost", _NAMES)
     private_files.write(files.key, server.key)
     private_files.write(files.certificate, server.certificate)

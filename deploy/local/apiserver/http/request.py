@@ -186,7 +186,7 @@ class Accept:
 JSON = Accept(Form.JSON)
 
 
-def negotiate(header: str, *, tables: bool = True) -> Accept:
+def negotiate(header: str) -> Accept:
     """The first form of an Accept header that exists here; 406 when there is none."""
     if not header or header == "application/json":
         return JSON
@@ -197,7 +197,7 @@ def negotiate(header: str, *, tables: bool = True) -> Accept:
         if media in ("application/json", "*/*", "application/*"):
             if not wanted:
                 return JSON
-            if tables and wanted in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
+            if wanted in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
                 form = Form.TABLE if wanted == "Table" else Form.METADATA
                 return Accept(form, options.get("v", "v1"))
         elif media == "application/yaml" and not wanted:
