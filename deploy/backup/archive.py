@@ -54,12 +54,11 @@ class SavedKey:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedBackup:
-    """A file that is whole. id: its checksum. objects: their number."""
+    """A file that is whole. id: its checksum."""
 
     path: Path
     header: BackupHeader
     id: str
-    objects: int
 
 
 class BackupWriter:
@@ -159,7 +158,7 @@ def verify(path: Path) -> VerifiedBackup:
         raise UserError(f"{path}: is truncated: its end is missing")
     if ended["sha256"] != digest.hexdigest() or ended.get("objects") != objects:
         raise UserError(f"{path}: is damaged: its checksum is wrong")
-    return VerifiedBackup(path, header, digest.hexdigest(), objects)
+    return VerifiedBackup(path, header, digest.hexdigest())
 
 
 def read(backup: VerifiedBackup) -> Iterator[tuple[str, dict[str, SavedKey]]]:

@@ -146,7 +146,7 @@ def _headers(answer: Answer) -> RawHeaders:
 
 def _head(scope: Scope) -> RequestHead:
     _, _, namespace, target, *_ = scope["path"].split("/", 4)
-    return RequestHead(scope["method"], namespace, target, scope["headers"], client_certificate(scope))
+    return RequestHead(namespace, target, scope["headers"], client_certificate(scope))
 
 
 def client_certificate(scope: Mapping[str, Any]) -> bytes | None:

@@ -140,7 +140,7 @@ class Destinations:
         spec, stream = parsed.spec, self.stream(namespace, name)
         limits = ChannelLimits(spec.max_events, round(spec.dedup.window_seconds * 1000), spec.dedup.limit)
         uid = str(body["metadata"]["uid"])
-        target = PushTarget(EVENT_JOB, namespace, name, uid, spec.push, stream, limits)
+        target = PushTarget(EVENT_JOB, namespace, name, uid, spec.push)
         takers = {Ref(EVENT_JOB, namespace, name).key}
         takers.update(each.ref.key for each in await self.event_jobs(namespace, name))
         return Destination(target, Channel(stream, limits, takers=tuple(sorted(takers))))
@@ -156,18 +156,15 @@ class Destinations:
             return None
         if settings is None:
             return None
-        uid = str(body["metadata"]["uid"])
+        target = PushTarget(SCALED_JOB, ref.namespace, ref.name, str(body["metadata"]["uid"]), settings)
         parsed = await self.triggers.parse(ref, body)
         push = next((probe.scaler for probe in parsed.probes if isinstance(probe.scaler, Push)), None)
         if push is None:
-            stream = self.stream(ref.namespace, ref.name)
-            limits = ChannelLimits()
-            target = PushTarget(SCALED_JOB, ref.namespace, ref.name, uid, settings, stream, limits)
-            return Destination(target, Channel(stream, limits), "its triggers cannot be used; its status says why")
+            channel = Channel(self.stream(ref.namespace, ref.name), ChannelLimits())
+            return Destination(target, channel, "its triggers cannot be used; its status says why")
         intake = push.question
         limits = ChannelLimits(intake.limit, intake.window, intake.remembered)
         own = not push.places()
-        target = PushTarget(SCALED_JOB, ref.namespace, ref.name, uid, settings, intake.stream, limits)
         takers, server = ((ref.key,), None) if own else ((), push.server)
         return Destination(target, Channel(intake.stream, limits, intake.group, takers, server))
 

@@ -64,7 +64,6 @@ class Answer(NamedTuple):
 class RequestHead(NamedTuple):
     """A request without its body. headers: as they came, names in lower case. certificate: the client's, in DER."""
 
-    method: str
     namespace: str
     target: str
     headers: RawHeaders
@@ -95,7 +94,7 @@ class PushHandler:
             body = await read_body(receive, head.headers, _most(destination, binding.mode), held)
             held.complete()
             began = time.perf_counter()
-            request = PushRequest(head.method, head.headers, body, head.certificate, received)
+            request = PushRequest(head.headers, body, head.certificate, received)
             pusher, destination = await self._identified(destination, request)
             if pusher.challenge is not None:
                 return Answer(200, pusher.challenge.encode(), media_type="text/plain; charset=utf-8")
@@ -114,7 +113,7 @@ class PushHandler:
             destination = await self._find(head)
             body = await read_body(receive, head.headers, 0, held)
             held.complete()
-            request = PushRequest(head.method, head.headers, body, head.certificate, self.utc_now())
+            request = PushRequest(head.headers, body, head.certificate, self.utc_now())
             _, destination = await self._identified(destination, request)
             try:
                 # A channel on another server has a client without a deadline of its own.

@@ -29,8 +29,7 @@ class ChannelLimits:
 class PushTarget:
     """An object that takes pushes over HTTP.
 
-    kind: EventJob or ScaledJob. settings: its `spec.push`. channel: the intake stream's key in the broker. limits: of
-    the channel. source: of events that are made of bodies which are none.
+    kind: EventJob or ScaledJob. settings: its `spec.push`. source: of events that are made of bodies which are none.
     """
 
     kind: Kind
@@ -38,8 +37,6 @@ class PushTarget:
     name: str
     uid: str
     settings: PushSettings
-    channel: str
-    limits: ChannelLimits = ChannelLimits()
     source: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +57,6 @@ class PushRequest:
     server's TLS has verified; None without one. received: when its head was complete, with a time zone.
     """
 
-    method: str
     raw_headers: RawHeaders = field(repr=False)
     body: bytes = field(repr=False)
     certificate: bytes | None

@@ -573,7 +573,7 @@ async def test_a_restore_that_was_killed_goes_on_where_it_was_and_no_process_sta
         await taking.take(real_redis, KEYS, tmp_path / "half")
     assert not list(tmp_path.glob("half*"))
     with pytest.raises(UserError, match="restore of another file was interrupted"):
-        await restoring.restore(real_redis, KEYS, VerifiedBackup(other.path, other.header, "other", 1), {})
+        await restoring.restore(real_redis, KEYS, VerifiedBackup(other.path, other.header, "other"), {})
     counts = await restoring.restore(real_redis, KEYS, backup, {})
     assert counts.before >= 3
     assert counts.objects

@@ -104,11 +104,9 @@ class TypeField:
 
 @dataclass(frozen=True, slots=True)
 class TypeDefinition:
-    """One struct. name: as Go and explanations spell it (`JobSpec`). model: the client's name, which is unique."""
+    """One struct. name: as Go and explanations spell it (`JobSpec`)."""
 
-    model: str
     name: str
-    version: str
     description: str
     fields: Mapping[str, TypeField]
 
@@ -164,7 +162,7 @@ def _models() -> ModuleType:
 def definition(model: str) -> TypeDefinition:
     """The struct that the official client calls `model` (``V1JobSpec``). Raises AttributeError for none of its."""
     cls: Any = getattr(_models(), model)
-    name, version = spelled(model)
+    name, _ = spelled(model)
     infos = {info.serialization_alias or attribute: info for attribute, info in cls.model_fields.items()}
     fields: dict[str, TypeField] = {}
     for attribute, text in cls.openapi_types.items():
@@ -180,7 +178,7 @@ def definition(model: str) -> TypeDefinition:
             json_name in _OMITTED or path in _OMITTED,
         )
     description = (cls.__doc__ or "").partition("\n\n")[0].strip()
-    return TypeDefinition(model, name, version, description, fields)
+    return TypeDefinition(name, description, fields)
 
 
 def spelled(model: str) -> tuple[str, str]:

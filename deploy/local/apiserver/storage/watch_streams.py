@@ -40,11 +40,10 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class WatchedChange:
-    """One line of a watch. type: ADDED, MODIFIED, DELETED. version: of the change."""
+    """One line of a watch. type: ADDED, MODIFIED, DELETED."""
 
     type: str
     record: StoredObject
-    version: int
 
 
 def event_of(change: StoredChange, chosen: Filter) -> WatchedChange | None:
@@ -52,14 +51,14 @@ def event_of(change: StoredChange, chosen: Filter) -> WatchedChange | None:
     now = not change.deleted and chosen.matches(change.after)
     was = change.before is not None and chosen.matches(change.before)
     if now:
-        return WatchedChange("MODIFIED" if was else "ADDED", change.after, change.after.version)
+        return WatchedChange("MODIFIED" if was else "ADDED", change.after)
     if not was:
         return None
     if change.deleted or change.before is None:
-        return WatchedChange("DELETED", change.after, change.after.version)
+        return WatchedChange("DELETED", change.after)
     body = change.before.body
     body["metadata"]["resourceVersion"] = str(change.after.version)
-    return WatchedChange("DELETED", StoredObject.of(change.before.key, body), change.after.version)
+    return WatchedChange("DELETED", StoredObject.of(change.before.key, body))
 
 
 def compact(change: StoredChange) -> StoredChange:
@@ -76,10 +75,9 @@ def compact(change: StoredChange) -> StoredChange:
 
 @dataclass(eq=False)
 class Watcher:
-    """One client's stream. seen: the version up to which everything has been handed out."""
+    """One client's stream."""
 
     filter: Filter
-    seen: int
     _events: deque[WatchedChange] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _bytes: int = 0
@@ -182,13 +180,13 @@ class Hub:
         """
         # No await from here to the registration: a change in between would be lost or seen twice.
         store = self._store
-        watcher = Watcher(chosen, store.version)
+        watcher = Watcher(chosen)
         if since is None:
             table = store.table(resource)
             for key in table.within(chosen.namespace):
                 record = table.records[key]
                 if chosen.matches(record):
-                    watcher.add(WatchedChange("ADDED", record, record.version))
+                    watcher.add(WatchedChange("ADDED", record))
         else:
             floor = self.floor(resource)
             if since < floor or since > store.version:

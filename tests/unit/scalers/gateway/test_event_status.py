@@ -18,7 +18,7 @@ from workers.decision.claims import ClaimedItem
 
 STREAM = "{test}:events:team/orders"
 CHANNEL = Channel(STREAM, ChannelLimits())
-TARGET = PushTarget(EVENT_JOB, "team", "orders", "u1", PushSettings(), STREAM)
+TARGET = PushTarget(EVENT_JOB, "team", "orders", "u1", PushSettings())
 DESTINATION = Destination(TARGET, CHANNEL)
 #: 2026-03-01T08:00:00Z, in µs.
 MOMENT = 1_772_352_000_000_000

@@ -37,7 +37,7 @@ ACCOUNT = {"serviceAccount": {"name": "builder"}}
 
 def target(*auth: Mapping[str, Any], namespace: str = "team", **settings: Any) -> PushTarget:
     parsed = PushSettings.model_validate({"auth": list(auth), **settings})
-    return PushTarget(EVENT_JOB, namespace, "orders", f"uid-{namespace}", parsed, f"events:{namespace}/orders")
+    return PushTarget(EVENT_JOB, namespace, "orders", f"uid-{namespace}", parsed)
 
 
 def request(
@@ -46,7 +46,7 @@ def request(
     given = {name.replace("_", "-"): text for name, text in headers.items()}
     if token is not None:
         given["authorization"] = f"Bearer {token}"
-    return PushRequest("POST", raw(given), body, certificate, NOW)
+    return PushRequest(raw(given), body, certificate, NOW)
 
 
 def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -214,7 +214,7 @@ async def test_signatures_are_forgotten(stage: Stage) -> None:
 async def test_a_signed_request_is_refused_when_it_is_old(stage: Stage) -> None:
     stage.cluster.secret("pushers", "team", stripe=STRIPE.secret)
     to = target({"signature": {"scheme": "stripe", "secret": {"name": "pushers", "key": "stripe"}}})
-    sent = PushRequest("POST", raw(STRIPE.headers), STRIPE.body, None, datetime.fromtimestamp(STRIPE.time, UTC))
+    sent = PushRequest(raw(STRIPE.headers), STRIPE.body, None, datetime.fromtimestamp(STRIPE.time, UTC))
     assert (await stage.auth.identify(to, sent)).method == "signature"
     late = replace(sent, received=sent.received + timedelta(seconds=301))
     assert "not within 300 s" in await stage.refused(to, late)
