@@ -105,7 +105,7 @@ def store_of(
 
 
 @asynccontextmanager
-async def base(
+async def broker_services(
     settings: Settings,
     controllers: Mapping[str, Controller] = MappingProxyType({}),
     *,
@@ -222,7 +222,7 @@ def cache_is_fresh(store: Store, kinds: Collection[Kind], stale: float) -> Check
 
 @asynccontextmanager
 async def consuming(
-    base: BrokerServices,
+    parts: BrokerServices,
     lane: str,
     handle: Handler,
     health: Health,
@@ -239,24 +239,24 @@ async def consuming(
     background. room: claims wait for it. cluster: the API server without which there is nothing to do in this lane.
     """
     keeper = LeaseKeeper(
-        base.lanes[lane], base.notify, lease=base.settings.lease, beside=partial(_lane_beside, base.settings, lane)
+        parts.lanes[lane], parts.notify, lease=parts.settings.lease, beside=partial(_lane_beside, parts.settings, lane)
     )
     reach = ApiReach(partial(_version, cluster), keeper.abandon) if cluster else None
     consumer = Consumer(
         keeper,
         handle,
-        base.notify,
-        batch=base.settings.batch,
-        work=base.settings.work,
+        parts.notify,
+        batch=parts.settings.batch,
+        work=parts.settings.work,
         linger=linger,
         able=lambda: reach is None or reach.there,
         room=room,
     )
-    sweeping = asyncio.create_task(consumer.sweep_forever(base.sweep_every, health.pulse(f"sweep {lane}")))
+    sweeping = asyncio.create_task(consumer.sweep_forever(parts.sweep_every, health.pulse(f"sweep {lane}")))
     tasks = (
         sweeping,
         *((asyncio.create_task(reach.watch(), name="ask the API server"),) if reach else ()),
-        asyncio.create_task(broker_info.export_forever(base.client), name="read the broker's INFO"),
+        asyncio.create_task(broker_info.export_forever(parts.client), name="read the broker's INFO"),
     )
     try:
         with health.endless({f"sweep {lane}": sweeping, f"renew leases of {lane}": keeper.renewing}):

@@ -357,9 +357,9 @@ async def _open(settings: Settings, store: str) -> None:
     """Opens the work queues for claims: the processes that held leases ran under this home, and are gone."""
     from pydantic import SecretStr
 
-    from workers.wiring import base
+    from workers.wiring import broker_services
 
-    async with base(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
+    async with broker_services(settings.model_copy(update={"broker": SecretStr(store)})) as parts:
         for lane in parts.lanes.values():
             await lane.open()
 

@@ -37,7 +37,7 @@ from workers.runtime.health import Health
 from workers.settings import Settings
 from workers.tracing import span_export
 from workers.tracing.push_tracing import PushTracing
-from workers.wiring import BrokerServices, base, connect
+from workers.wiring import BrokerServices, broker_services, connect
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Readiness:
 async def gateway(settings: Settings) -> AsyncIterator[Gateway]:
     """Assembles everything that answers requests."""
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(base(settings))
+        parts = await stack.enter_async_context(broker_services(settings))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
         handler = await _handler(settings, parts, cluster, stack)

@@ -53,7 +53,7 @@ async def serve(settings: Settings, health: Health) -> None:
         stack.push_async_callback(client.aclose)
         notifier = InProcessNotifier(Notifier(client, settings.prefix).notify)
         parts = await stack.enter_async_context(
-            wiring.base(settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY)
+            wiring.broker_services(settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY)
         )
         cluster = await wiring.connect(settings)
         stack.push_async_callback(cluster.close)

@@ -51,7 +51,7 @@ async def until_stopped(endless: Coroutine[Any, Any, None], stop: asyncio.Event)
 async def serve(settings: Settings, health: Health) -> None:
     """Runs the informers until cancelled."""
     controllers = registry.configured(settings)
-    async with wiring.base(settings, controllers) as parts:
+    async with wiring.broker_services(settings, controllers) as parts:
         cluster = await wiring.connect(settings)
         try:
             wiring.check_servers(health, parts, cluster, followed(controllers))

@@ -21,7 +21,7 @@ from workers.client.rest import Cluster
 from workers.runtime.consumer import Consumer
 from workers.runtime.health import Health
 from workers.settings import Settings
-from workers.wiring import BrokerServices, base, check_servers, connect, consuming
+from workers.wiring import BrokerServices, broker_services, check_servers, connect, consuming
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ async def measuring(settings: Settings, health: Health) -> AsyncIterator[Consume
     """Opens the consumer of the poll lane, as the only service of a process. health: of the process."""
     health.loop("event loop", asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(base(settings))
+        parts = await stack.enter_async_context(broker_services(settings))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
         check_servers(health, parts, cluster, MEASURED)

@@ -21,7 +21,7 @@ from workers.runtime.consumer import Consumer
 from workers.runtime.health import Health
 from workers.settings import Settings
 from workers.tracing import span_export
-from workers.wiring import BrokerServices, base, check_servers, connect, consuming, utc_now
+from workers.wiring import BrokerServices, broker_services, check_servers, connect, consuming, utc_now
 
 #: Seconds after which a claim with slow plans continues in the background: creations that an admission webhook keeps
 #: waiting must not keep a notification from other keys.
@@ -34,7 +34,7 @@ async def reconciling(settings: Settings, health: Health) -> AsyncIterator[Consu
     health.loop("event loop", asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
         controllers = registry.configured(settings)
-        parts = await stack.enter_async_context(base(settings, controllers))
+        parts = await stack.enter_async_context(broker_services(settings, controllers))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
         check_servers(health, parts, cluster, followed(controllers))

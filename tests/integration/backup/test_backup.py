@@ -567,7 +567,7 @@ async def test_a_restore_that_was_killed_goes_on_where_it_was_and_no_process_sta
     assert await real_redis.exists(KEYS.restoring), "it was killed too late"
 
     with pytest.raises(UserError, match="half of a backup"):
-        async with wiring.base(Settings(broker=redis_url)):
+        async with wiring.broker_services(Settings(broker=redis_url)):
             pass
     with pytest.raises(UserError, match="finish it"):
         await taking.take(real_redis, KEYS, tmp_path / "half")
