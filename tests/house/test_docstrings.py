@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from tests.house.measure import PRODUCT, Module, introduced, read, unknown_parameters
+from tests.support.paths import ROOT
 from tests.support.tables import cases
-
-CHECKOUT = Path(__file__).parents[2]
 
 
 def test_every_introduced_name_is_a_parameter_or_a_field() -> None:
-    assert list(unknown_parameters(read(CHECKOUT, PRODUCT))) == []
+    assert list(unknown_parameters(read(ROOT, PRODUCT))) == []
 
 
 @cases(
