@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from deploy.cli.objects import failure_reasons
 from deploy.local.apiserver.printers import pod_summary
+from deploy.object_rows import failure_reasons
 from deploy.object_rows.row import Summary, because, count, spec_of, status_of
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, Object

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from deploy.cli.volcano import queue_order
+from deploy.object_rows import queue_order
 from deploy.object_rows.row import Summary, Tone, because, count, spec_of, status_of
 from workers.api.kinds import Object
 

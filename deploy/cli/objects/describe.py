@@ -9,9 +9,10 @@ import click
 
 from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
-from deploy.cli.objects import failure_reasons, get, last_applied
+from deploy.cli.objects import get, last_applied
 from deploy.cli.schedules import run_table
 from deploy.cli.volcano import describe_sections
+from deploy.object_rows import failure_reasons
 from workers.api import references
 from workers.api.kinds import (
     COMMAND,

@@ -8,7 +8,8 @@ import click
 
 from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
-from deploy.cli.objects import describe, failure_reasons, get
+from deploy.cli.objects import describe, get
+from deploy.object_rows import failure_reasons
 from workers.api.kinds import POD, SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from deploy.cli import output
 from deploy.cli.discovery import DiscoveredKind
-from deploy.cli.objects import failure_reasons, get
+from deploy.cli.objects import get
 from deploy.cli.schedules import resolve
+from deploy.object_rows import failure_reasons
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of
 from workers.errors import ClusterError, NotFound, UserError

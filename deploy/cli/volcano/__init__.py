@@ -1,4 +1,4 @@
 """vcctl's verbs ``penstock job``, ``queue``, ``flow``, ``template``, and the sections of `describe` on Volcano's kinds.
 
-`deploy.cli.objects.describe` joins the sections; the page and its rows show a Queue's order by the same rules.
+`deploy.cli.objects.describe` joins the sections.
 """

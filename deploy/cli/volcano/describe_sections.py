@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
-from deploy.cli.volcano import queue_order, verbs
+from deploy.cli.volcano import pending_groups, verbs
+from deploy.object_rows import queue_order
 from workers.api import conditions as object_conditions
 from workers.api.kinds import JOB_FLOW, POD, POD_GROUP, QUEUE, VC_JOB, Object, Ref, controller_of
 from workers.api.references import GROUP_NAME
@@ -39,8 +40,8 @@ async def show(cluster: "Cluster", ref: Ref, body: Object, now: datetime) -> Non
         _job(body, now)
         await _group_of(cluster, ref, body, now)
     elif ref.kind.id == QUEUE.id:
-        if pending := await queue_order.read(cluster, ref.name, now):
-            queue_order.show(pending, now)
+        if pending := await pending_groups.read(cluster, ref.name, now):
+            pending_groups.show(pending, now)
     elif ref.kind.id == POD_GROUP.id:
         await _position(cluster, body, now)
     elif ref.kind.id == JOB_FLOW.id:
@@ -121,7 +122,7 @@ async def _position(cluster: "Cluster", group: Object, now: datetime) -> None:
     if queue_order.phase(group) != queue_order.PENDING:
         return
     queue = queue_order.queue_of(group)
-    pending = await queue_order.read(cluster, queue, now)
+    pending = await pending_groups.read(cluster, queue, now)
     if pending and (position := pending.position(group)):
         output.say(f"Place:         {position} of {len(pending.groups)} that wait in queue {queue}")
     if lacks_room(group):

@@ -7,7 +7,7 @@ import click
 
 from deploy.cli import api_connection, output
 from deploy.cli.objects.apply import MERGE_PATCH
-from deploy.cli.volcano import queue_order, verbs
+from deploy.cli.volcano import pending_groups, verbs
 from deploy.cli.volcano.verbs import KindVerbs, help_text
 from workers.api.kinds import QUEUE, Object, Ref
 
@@ -51,8 +51,8 @@ def row(found: Object, _now: datetime) -> list[Any]:
 async def show_pending(cluster: "Cluster", name: str) -> None:
     """Prints a queue's pending PodGroups."""
     now = datetime.now(UTC)
-    if pending := await queue_order.read(cluster, name, now):
-        queue_order.show(pending, now)
+    if pending := await pending_groups.read(cluster, name, now):
+        pending_groups.show(pending, now)
 
 
 VERBS = KindVerbs(group, QUEUE, (*COLUMNS, *COUNTERS), row)

@@ -6,7 +6,7 @@ Pure.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from deploy.cli.volcano import queue_order
+from deploy.object_rows import queue_order
 from deploy.object_rows.row import count, instant, spec_of, status_of
 from workers.api.kinds import Object
 from workers.controllers.volcano.podgroup import vectors

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.cli.objects import failure_reasons
+from deploy.object_rows import failure_reasons
 from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, POD, FakeCluster

@@ -1,4 +1,4 @@
-"""Short failure reasons of Jobs and pods, for table cells."""
+"""Short failure reasons of Jobs and pods, for table cells. Pure."""
 
 from collections.abc import Iterator
 

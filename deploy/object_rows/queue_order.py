@@ -1,24 +1,15 @@
-"""A queue's pending PodGroups in the order of admission, with the reasons why they wait."""
+"""A queue's pending PodGroups in the order of admission, with the reasons why they wait. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from deploy.cli import output
-from deploy.cli.volcano import verbs
 from workers.api import conditions
-from workers.api.kinds import POD_GROUP, PRIORITY_CLASS, Object, controller_of
+from workers.api.kinds import Object, controller_of
 from workers.api.references import DEFAULT_QUEUE
-from workers.errors import Forbidden, NotFound
-
-if TYPE_CHECKING:
-    from workers.client.rest import Cluster
 
 #: The phase of a PodGroup that waits for admission, also assumed of one without a phase.
 PENDING = "Pending"
-#: The number of PodGroups shown.
-SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +46,6 @@ def in_order(groups: Iterable[Object], queue: str, priorities: Mapping[str, int]
 
 def _waits(group: Object) -> bool:
     return phase(group) == PENDING and "deletionTimestamp" not in group["metadata"]
-
-
-async def read(cluster: "Cluster", queue: str, now: datetime) -> PendingGroups | None:
-    """Reads a queue's pending PodGroups; returns None, with a note, if the user may not list them."""
-    try:
-        groups = await verbs.list_objects(cluster, POD_GROUP)
-        classes = await verbs.list_objects(cluster, PRIORITY_CLASS)
-    except (Forbidden, NotFound) as error:
-        output.note(f"penstock: pending PodGroups are not shown: {output.reason(error)}")
-        return None
-    return in_order(groups, queue, {each["metadata"]["name"]: int(each.get("value") or 0) for each in classes}, now)
-
-
-def show(waiting: PendingGroups, now: datetime) -> None:
-    """Prints the pending PodGroups as a table."""
-    if not waiting.groups:
-        return
-    total = len(waiting.groups)
-    output.say(f"Waiting ({total}{f', the first {SHOWN} shown' if total > SHOWN else ''}):")
-    rows = [
-        [
-            str(place),
-            group["metadata"]["namespace"],
-            group["metadata"]["name"],
-            owner(group),
-            output.age(group["metadata"].get("creationTimestamp"), now),
-            why(group),
-        ]
-        for place, group in enumerate(waiting.groups[:SHOWN], 1)
-    ]
-    output.table(["PLACE", "NAMESPACE", "PODGROUP", "OF", "AGE", "WHY"], rows, indent="  ")
 
 
 def phase(group: Object) -> str:
