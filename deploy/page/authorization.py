@@ -152,12 +152,6 @@ class PageAuthorization:
             raise Unavailable(str(error), status=error.status) from error
 
 
-def token_of(headers: Mapping[str, str]) -> str:
-    """Returns the token in `Authorization: Bearer`, empty without one. headers: by lower-case name."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
 def foreign(method: str, headers: Mapping[str, str], hosts: Collection[str] = ()) -> str:
     """Returns why a request is refused that another site may have caused, empty if none can. Pure.
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from deploy import unserved_kinds
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.access import request_attributes
-from deploy.local.apiserver.access.access_control import bearer
 from deploy.local.apiserver.access.account_tokens import API_AUDIENCE
 from deploy.local.apiserver.access.request_attributes import AccessAttributes
 from deploy.local.apiserver.access.user_info import NOBODY, UserInfo
@@ -44,6 +43,7 @@ from deploy.local.apiserver.http.request import (
     json_response,
     refusal,
 )
+from workers.api.bearer_tokens import bearer_token
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class ApiApp:
         if request.path in auth.OPEN:
             return NOBODY
         access = self._ctx.access
-        found = access.authenticate(bearer(request.headers), (API_AUDIENCE,), self._ctx.now().timestamp())
+        found = access.authenticate(bearer_token(request.headers), (API_AUDIENCE,), self._ctx.now().timestamp())
         if found is None:
             raise api_errors.unauthorized()
         user = found.user

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from deploy.page import authorization
 from deploy.page.authorization import Allowed, Refused
 from deploy.page.web.web_answers import HttpRefusal
+from workers.api.bearer_tokens import bearer_token
 from workers.api.kinds import Kind
 
 PageMode = Literal["read", "token", "off"]
@@ -100,7 +101,7 @@ class Access:
 
     async def user_of(self, request: Request) -> str | None:
         """Returns the name of the request's user, None without a token. Raises HttpRefusal (401)."""
-        token = authorization.token_of(request.headers)
+        token = bearer_token(request.headers)
         if not token:
             return None
         if (name := await self._authorizer.user(token)) is None:
@@ -118,7 +119,7 @@ class Access:
 
 def token_of(request: Request) -> str:
     """Returns the bearer token of a request. Raises HttpRefusal (401) without one."""
-    if token := authorization.token_of(request.headers):
+    if token := bearer_token(request.headers):
         return token
     raise HttpRefusal(401, "a bearer token is needed in the Authorization header", challenge=_CHALLENGE)
 

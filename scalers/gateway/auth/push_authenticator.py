@@ -15,6 +15,7 @@ from scalers.gateway.auth.signatures import SHORTEST, SecretUnusable, SignatureR
 from scalers.gateway.auth.token_reviews import TokenReviews
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.ttl_cache import EVER, remember
+from workers.api.bearer_tokens import bearer_token
 from workers.api.eventing.push_settings import Credential, SecretKeySelector, Signature
 from workers.api.kinds import SECRET, Ref
 from workers.errors import ClusterError, Unavailable, UserError
@@ -62,7 +63,7 @@ class PushAuthenticator:
         """
         if target is None:
             # As much work as one wrong token of a target whose Secret is in the cache.
-            _same_token(_token(request), "-" * SHORTEST)
+            _same_token(bearer_token(request.headers), "-" * SHORTEST)
             raise Unauthenticated("there is no such target")
         if target.settings.anonymous:
             return _ANYBODY
@@ -92,13 +93,13 @@ class PushAuthenticator:
         """Returns the pusher that this credential proves; None if it proves none."""
         target, request = attempt.target, attempt.request
         if credential.bearer is not None:
-            return await self._bearer(target, _token(request), credential.bearer)
+            return await self._bearer(target, bearer_token(request.headers), credential.bearer)
         if credential.signature is not None:
             return await self._signature(target, request, credential.signature)
         if account := credential.service_account:
             user = token_reviews.account_user(account.namespace or target.namespace, account.name)
             seconds = request.received.timestamp()
-            proved = await self._reviews.is_of(_token(request), user, account.audience, seconds)
+            proved = await self._reviews.is_of(bearer_token(request.headers), user, account.audience, seconds)
             return Pusher("serviceAccount", user) if proved else None
         assert credential.client_certificate is not None  # The model has exactly one field.
         names = certificate_names.names_of(request.certificate) if request.certificate else None
@@ -175,11 +176,6 @@ class PushAuthenticator:
         if last is None or now - last > WARNING_SECONDS:
             remember(self._warned, (target.uid, text), now, MOST_WARNINGS)
             log.warning("pushes cannot be authenticated", extra={"object": str(target.ref), "reason": text})
-
-
-def _token(request: PushRequest) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _same_token(given: str, expected: str) -> bool:

@@ -37,16 +37,6 @@ def test_requests_of_other_sites(method: str, headers: Mapping[str, str], hosts:
     assert authorization.foreign(method, headers, hosts).partition(":")[0] == reason
 
 
-@cases(
-    ("bearer", "Bearer abc", "abc"),
-    ("lower case", "bearer abc", "abc"),
-    ("basic", "Basic abc", ""),
-    ("none", "", ""),
-)
-def test_tokens_come_in_the_header(header: str, token: str) -> None:
-    assert authorization.token_of({"authorization": header}) == token
-
-
 class Api(Cluster):
     """An API server that answers by path; answers that are errors are raised."""
 

@@ -86,12 +86,6 @@ class AccessControl:
         return None if record is None or record.deleting else record.uid
 
 
-def bearer(headers: Mapping[str, str]) -> str:
-    """Returns the token that a request carries, empty without one. headers: by lower-case name."""
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    return given.strip() if scheme.lower() == "bearer" else ""
-
-
 @cache
 def _defaults() -> tuple[Mapping[str, Object], Mapping[str, Object]]:
     """Returns the ClusterRoles and ClusterRoleBindings that every cluster has, by name."""
