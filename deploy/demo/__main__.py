@@ -18,6 +18,7 @@ from deploy.demo import manifest, stage
 from deploy.demo.report import DemoRun, faults, rows
 from deploy.demo.run import run
 from deploy.local import up
+from deploy.local.parts import pods
 from workers.api.kinds import SCALED_JOB
 from workers.client.rest import Cluster
 from workers.settings import Settings
@@ -70,7 +71,7 @@ async def _demo(at: stage.DemoStage, files: int) -> DemoRun:
             at.console.print(f"applied ScaledJob {manifest.NAMESPACE}/{manifest.NAME}; pushing {len(paths)} files")
             with ProgressView(at.console, len(paths)) as view:
                 seen = await run(cluster, queue, paths, view.show)
-        seen.places = up.pods(settings.pods, settings.nodes)
+        seen.places = pods(settings.pods, settings.nodes)
         return seen
 
     return await at.run(settings, "scaledjobs,jobs,pods", act)

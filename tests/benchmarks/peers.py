@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.local import up
+from deploy.local import crd_installation
 from tests.benchmarks.cpu import CpuUse
 from tests.benchmarks.stack import Server
 from tests.support import kube
@@ -58,7 +58,7 @@ def _both(name: str, binary: str | None) -> Sequence[Peer]:
 @asynccontextmanager
 async def running_keda(peer: Peer, server: Server) -> AsyncIterator[CpuUse]:
     """Runs KEDA's operator until the block ends; its CPU time."""
-    await up.install(server.cluster, [*crds.all_crds(volcano=False), *map(_without_schema, _EVENTING)])
+    await crd_installation.install(server.cluster, [*crds.all_crds(volcano=False), *map(_without_schema, _EVENTING)])
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEDA_NAMESPACE}}
     await server.cluster.create(NAMESPACE, namespace)
     metrics, probes, service = free_ports(3)

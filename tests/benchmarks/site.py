@@ -17,7 +17,7 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any
 
-from deploy.local import up
+from deploy.local import crd_installation
 from tests.benchmarks.harness import IN_FLIGHT
 from tests.benchmarks.stack import EMBEDDED, clients
 from tests.benchmarks.worker import Worker, worker
@@ -120,7 +120,7 @@ async def site(*without: Kind) -> AsyncIterator[Site]:
     known = registry.controllers("managed", cronjobs=False, volcano=True)
     controllers = costs.measured({id: each for id, each in known.items() if id not in {kind.id for kind in without}})
     async with clients(EMBEDDED) as (server, client):
-        await up.install(server, crds.all_crds(volcano=True))
+        await crd_installation.install(server, crds.all_crds(volcano=True))
         await default_queues.establish(server)
         cluster = Watched(server)
         async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:

@@ -10,7 +10,8 @@ from time import perf_counter
 
 import redis.asyncio as redis
 
-from deploy.local import up
+from deploy.local import crd_installation
+from deploy.local.parts import UpOptions, plan
 from deploy.local.supervisor.supervisor import Supervisor
 from tests.benchmarks.harness import IN_FLIGHT, broker
 from tests.support import kube
@@ -130,15 +131,15 @@ async def stack(
         broker() as queue,
     ):
         chosen = Settings(broker=store, kubeconfig=kubeconfig, home=Path(folder, "home"), **settings)
-        options = up.UpOptions(chosen, single=single)
+        options = UpOptions(chosen, single=single)
         cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15.0, in_flight=IN_FLIGHT)
         supervisor = Supervisor(Path(folder, "logs"))
         async with cluster, redis.Redis.from_url(queue) as work:
-            await up.install(cluster, crds.all_crds())
+            await crd_installation.install(cluster, crds.all_crds())
             options.home.ready("").mkdir(parents=True)
             try:
                 ready = {}
-                for part in up.plan(options, store, gateway=gateway).processes:
+                for part in plan(options, store, gateway=gateway).processes:
                     began = perf_counter()
                     await supervisor.start(part)
                     ready[part.name] = perf_counter() - began

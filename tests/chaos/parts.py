@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 
 from deploy.local import up
+from deploy.local.parts import UpOptions
 from tests.support.fork_parent import FORKS
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
@@ -97,5 +98,5 @@ def run_installation(home: Path, happen: Callable[[Cluster, up.RunningPart], Awa
     with FORKS.forking() as forks:
         before = _started()
         with contextlib.suppress(Over):
-            asyncio.run(up.run(up.UpOptions(settings(home, **more)), started=started, forks=forks))
+            asyncio.run(up.run(UpOptions(settings(home, **more)), started=started, forks=forks))
         assert set(_started()) <= set(before), "a process was left running"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local import up
+from deploy.local.parts import UpOptions
 from scheduler.broker import clients, permissions
 from tests.chaos.parts import Over, settings
 from tests.chaos.patience import everything, until
@@ -68,7 +69,7 @@ async def _run(folder: Path) -> None:
             raise Over
 
         with FORKS.forking() as forks:
-            await up.run(up.UpOptions(settings(folder / "home", broker=url)), started=happen, forks=forks)
+            await up.run(UpOptions(settings(folder / "home", broker=url)), started=happen, forks=forks)
 
 
 def _event(job: Object) -> str:

@@ -18,7 +18,8 @@ import redis.asyncio as redis
 from deploy.demo import manifest
 from deploy.demo.report import DemoRun, faults
 from deploy.demo.run import run
-from deploy.local import up
+from deploy.local import crd_installation, up
+from deploy.local.parts import UpOptions, plan
 from deploy.local.supervisor.supervisor import Component, Supervisor
 from scheduler.broker import clients
 from scheduler.keys import Keys
@@ -180,7 +181,7 @@ def test_the_broker_loses_data_again_and_again(tmp_path: Path):
         asked = Settings(
             broker=url, kubeconfig=kubeconfig, home=tmp_path / "home", jobs="all", lease=SHORT, leadership=3
         )
-        options = up.UpOptions(asked)
+        options = UpOptions(asked)
         options.home.ready("").mkdir(parents=True)
         arguments = [
             "--isolation",
@@ -196,7 +197,7 @@ def test_the_broker_loses_data_again_and_again(tmp_path: Path):
         cluster = await Cluster.connect(kubeconfig=kubeconfig, context=None, timeout=15, in_flight=16)
         supervisor = Supervisor(tmp_path / "logs")
         async with cluster, redis.Redis(port=queue_server.port) as queue:
-            await up.install(cluster, crds.all_crds())
+            await crd_installation.install(cluster, crds.all_crds())
             watched = Watched(broker, cluster, queue)
             watched.count_pushes()
             # Each follows on the other: what is left of one loss is there in the next.
@@ -206,7 +207,7 @@ def test_the_broker_loses_data_again_and_again(tmp_path: Path):
                 await next(losses)()
 
             try:
-                for part in (kubelet, *up.plan(options, url).processes):
+                for part in (kubelet, *plan(options, url).processes):
                     await supervisor.start(part)
                 await cluster.create(SCALED_JOB, manifest.scaled_job(f"127.0.0.1:{queue_server.port}"))
                 seen = await feed(paths, cluster, queue, [(lose, "")] * 4, url)

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from deploy.local import broker, private_files, up
+from deploy.local import broker, crd_installation, private_files, up
 from deploy.local.home import owned
+from deploy.local.parts import UpOptions, plan
 from deploy.local.supervisor.fork_server import ForkServer
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
@@ -49,16 +50,16 @@ async def installation(home: Path, forks: ForkServer | None, pods: int, truth: i
 
     pods: that run at once. truth: port of the measured server. Stops everything in the end.
     """
-    options = up.UpOptions(settings(home, pods=pods), workers=2, scalers=2)
+    options = UpOptions(settings(home, pods=pods), workers=2, scalers=2)
     with owned(options.home):
         own = broker.prepare(options.home.data)
         supervisor = Supervisor(options.home.logs, notes=Notes(options.home.parts), forks=forks)
         gateway = up.gateway_address(options)
         proxies: list[Proxy] = []
         try:
-            await supervisor.start(*up.plan(options, own.url, own).foundations[:1])
-            await supervisor.start(*up.plan(options, own.url, own).foundations[1:])
-            await up.define(options, options.home.kubeconfig)
+            await supervisor.start(*plan(options, own.url, own).foundations[:1])
+            await supervisor.start(*plan(options, own.url, own).foundations[1:])
+            await crd_installation.define(options, options.home.kubeconfig)
             to_broker = await Proxy(urlsplit(own.url).port or 0).start()
             to_cluster = await Proxy(_port(options.home.kubeconfig)).start()
             to_truth = await Proxy(truth).start()
@@ -66,7 +67,7 @@ async def installation(home: Path, forks: ForkServer | None, pods: int, truth: i
             kubeconfig = home / "kubeconfig.proxied"
             _through(options.home.kubeconfig, to_cluster.port, kubeconfig)
             store = own.url.replace(f":{to_broker.upstream}/", f":{to_broker.port}/")
-            parts = up.plan(options, store, None, gateway).processes
+            parts = plan(options, store, None, gateway).processes
             async with fault_proxy(kubeconfig, home) as answers:
                 await supervisor.start(*_parts(options, parts, kubeconfig, answers.kubeconfig))
                 url = up.gateway_url(options.settings, gateway)
@@ -83,7 +84,7 @@ def noted(home: Path) -> Path:
     return home / "leases"
 
 
-def _parts(options: up.UpOptions, parts: tuple[Component, ...], kubeconfig: Path, of_workers: Path) -> list[Component]:
+def _parts(options: UpOptions, parts: tuple[Component, ...], kubeconfig: Path, of_workers: Path) -> list[Component]:
     """The processes with their way to the cluster, and a second beat."""
 
     def variables(part: Component) -> dict[str, str]:

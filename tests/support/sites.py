@@ -15,7 +15,7 @@ from pathlib import Path
 import redis.asyncio as redis
 
 from deploy.cli import forked_parts
-from deploy.local import up
+from deploy.local import crd_installation
 from deploy.local.supervisor.fork_server import ForkServer
 from deploy.processes import command_lines
 from tests.support.conditions import eventually
@@ -123,7 +123,7 @@ async def running_site(folder: Path) -> AsyncIterator[Site]:
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(await Cluster.connect(kubeconfig=server.kubeconfig))
             client = await stack.enter_async_context(redis.Redis.from_url(url))
-            await up.install(cluster, crds.all_crds())
+            await crd_installation.install(cluster, crds.all_crds())
             site = Site(folder, url, server, cluster, client)
             try:
                 yield site

@@ -15,7 +15,7 @@ from datetime import datetime
 import aiohttp
 import redis.asyncio as redis
 
-from deploy.local import up
+from deploy.local import crd_installation
 from tests.support.conditions import eventually
 from tests.support.members import Installation
 from workers.api import conditions, crds
@@ -83,7 +83,7 @@ class Workload:
 
     async def define(self, definitions: Sequence[Object] | None = None) -> None:
         """Stores these definitions of custom resources, or those of this release."""
-        await up.install(self.cluster, crds.all_crds() if definitions is None else definitions)
+        await crd_installation.install(self.cluster, crds.all_crds() if definitions is None else definitions)
 
     async def begin(self) -> None:
         """Creates the objects."""

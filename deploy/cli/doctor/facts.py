@@ -296,10 +296,10 @@ def _has_kubeconfig() -> bool:
 
 
 async def _missing(cluster: "Cluster", settings: "Settings", *, ours: bool) -> tuple[str, ...]:
-    from deploy.local import up
+    from deploy.local import crd_installation
     from workers.api import crds
 
-    return tuple(await up.missing(cluster, crds.all_crds(volcano=ours or settings.volcano)))
+    return tuple(await crd_installation.missing(cluster, crds.all_crds(volcano=ours or settings.volcano)))
 
 
 async def _skew(cluster: "Cluster") -> float | None:

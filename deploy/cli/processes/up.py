@@ -44,7 +44,7 @@ def command(workers: int, scalers: int, single: bool, install_crds: bool, flags:
 
 
 def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> None:
-    """Runs everything. wishes: further options of `up.UpOptions`."""
+    """Runs everything. wishes: further options of `UpOptions`."""
     from deploy.local import home
 
     settings = options.load(flags)
@@ -58,9 +58,10 @@ def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> No
 
 def _serve(settings: "Settings", is_up: Callable[[], None], forks: "ForkServer | None", **wishes: Any) -> None:
     from deploy.local import up
+    from deploy.local.parts import UpOptions
     from deploy.local.supervisor.supervisor import StartFailed
 
-    wanted = up.UpOptions(settings, **wishes)
+    wanted = UpOptions(settings, **wishes)
     _report_deaths()
 
     async def started(running: "RunningPart") -> None:

@@ -12,8 +12,9 @@ import pytest
 from redis.exceptions import ConnectionError as AwayError
 
 from deploy.cli import options
-from deploy.local import broker, up
+from deploy.local import broker, crd_installation, parts, up
 from deploy.local.home import Home, owned
+from deploy.local.parts import Parts, UpOptions, plan
 from deploy.local.supervisor import guard
 from tests.support.paths import ROOT
 from tests.support.tables import cases, for_each
@@ -26,11 +27,11 @@ from workers.errors import Forbidden, UserError
 STORE = "redis://:secret@127.0.0.1:7000/0"
 
 
-def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> up.Parts:
+def planned(*, workers: int = 1, scalers: int = 1, **flags: Any) -> Parts:
     settings = options.load({"home": "/h", **flags})
-    options_ = up.UpOptions(settings, workers=workers, scalers=scalers)
+    options_ = UpOptions(settings, workers=workers, scalers=scalers)
     own = broker.EmbeddedBroker(STORE, ("valkey-server", "conf")) if options_.own_broker else None
-    return up.plan(options_, STORE, own)
+    return plan(options_, STORE, own)
 
 
 @cases(
@@ -123,7 +124,7 @@ def test_pods_are_as_many_as_asked_for_or_two_per_core_and_four_per_node(
     wanted: int, nodes: int, cores: int | None, pods: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    assert up.pods(wanted, nodes) == pods
+    assert parts.pods(wanted, nodes) == pods
 
 
 def test_the_kubelet_is_told_which_nodes_are_wished_for() -> None:
@@ -243,7 +244,7 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 )
 async def test_kinds_the_cluster_does_not_serve_are_missing(kinds: tuple[Kind, ...], missing: bool) -> None:
     cluster: Any = FakeCluster(kinds)
-    assert await up.missing(cluster, [WIDGETS]) == ["widgets.example.com"] * missing
+    assert await crd_installation.missing(cluster, [WIDGETS]) == ["widgets.example.com"] * missing
 
 
 async def test_a_cluster_that_refuses_the_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,9 +256,9 @@ async def test_a_cluster_that_refuses_the_user_is_named(monkeypatch: pytest.Monk
         return Refusing()
 
     monkeypatch.setattr(Cluster, "connect", connect)
-    options_ = up.UpOptions(options.load({"kubeconfig": "old"}))
+    options_ = UpOptions(options.load({"kubeconfig": "old"}))
     with pytest.raises(UserError, match=r"^the cluster \(old\) refuses this user: .*Unauthorized"):
-        await up.define(options_, Path("old"))
+        await crd_installation.define(options_, Path("old"))
 
 
 class _Serving(FakeCluster):
@@ -274,8 +275,8 @@ class _Serving(FakeCluster):
 
 async def test_definitions_are_stored_and_an_older_one_is_replaced() -> None:
     cluster: Any = _Serving()
-    await up.install(cluster, [WIDGETS])
+    await crd_installation.install(cluster, [WIDGETS])
     newer = {**WIDGETS, "spec": {**WIDGETS["spec"], "scope": "Namespaced"}}  # type: ignore[dict-item]
-    await up.install(cluster, [newer])
+    await crd_installation.install(cluster, [newer])
     stored = cluster.objects[CUSTOM_RESOURCE_DEFINITION.path("", "widgets.example.com")]
     assert stored["spec"]["scope"] == "Namespaced"

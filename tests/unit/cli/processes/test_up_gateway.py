@@ -9,6 +9,7 @@ import pytest
 
 from deploy.cli import options
 from deploy.local import up
+from deploy.local.parts import UpOptions, plan
 from deploy.processes.gateway import CertificateFiles
 from tests.support.certificates import certificates
 from tests.support.ports import free_port
@@ -16,8 +17,8 @@ from tests.support.tables import for_each
 from workers.errors import UserError
 
 
-def wanted(home: Path, **flags: Any) -> up.UpOptions:
-    return up.UpOptions(options.load({"home": str(home), **flags}))
+def wanted(home: Path, **flags: Any) -> UpOptions:
+    return UpOptions(options.load({"home": str(home), **flags}))
 
 
 def test_it_listens_on_loopback_on_the_port_of_the_last_run(tmp_path: Path) -> None:
@@ -44,9 +45,9 @@ def test_it_listens_where_it_is_told(flags: dict[str, str], address: str, url: s
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:
     assert not wanted(tmp_path, gateway="off").gateway
-    names = [part.name for part in up.plan(wanted(tmp_path), "redis://h", None, "").processes]
+    names = [part.name for part in plan(wanted(tmp_path), "redis://h", None, "").processes]
     assert "gateway" not in names
-    [part] = [part for part in up.plan(wanted(tmp_path), "redis://h", None, "h:1").processes if part.name == "gateway"]
+    [part] = [part for part in plan(wanted(tmp_path), "redis://h", None, "h:1").processes if part.name == "gateway"]
     assert part.env["PENSTOCK_GATEWAY"] == "h:1"
 
 
@@ -91,7 +92,7 @@ def test_an_address_that_another_process_has_is_named_with_its_option(
     port = free_port()
     flags = {option: str(port - place) if option == "metrics_port" else f"127.0.0.1:{port - place}"}
     found = wanted(tmp_path, **flags)
-    planned = up.plan(found, "redis://h", None, up.gateway_address(found)).processes
+    planned = plan(found, "redis://h", None, up.gateway_address(found)).processes
     [process] = [each for each in planned if each.name == part]
     says = rf"--{option.replace('_', '-')}: {part} cannot listen on 127.0.0.1:{port}"
     with socket.create_server(("127.0.0.1", port)), pytest.raises(UserError, match=says):
