@@ -91,11 +91,6 @@ class JoinedScripts:
     def __init__(self, *scripts: Script) -> None:
         self._script = Script(_joined(script.text for script in scripts), ours=True)
 
-    @property
-    def text(self) -> str:
-        """The text of the one script."""
-        return self._script.text
-
     async def __call__(self, client: Redis, *calls: tuple[Sequence[str | bytes], Sequence[Arg]]) -> list[Any]:
         """Returns the answers. calls: keys and arguments of each script, in their order.
 

@@ -172,13 +172,13 @@ def run(to: ConnectionTarget, work: Callable[["Cluster"], Awaitable[Answer]]) ->
     return asyncio.run(session())
 
 
-def cluster_options(command: Command) -> Command:
-    """Adds the flags of every client command; the command receives one `target` instead of them."""
-    return options_of(command)
+def cluster_options(
+    command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",), namespaced: bool = True
+) -> Command:
+    """Adds the flags of every client command; the command receives one `target` instead of them.
 
-
-def options_of(command: Command, *, kubeconfig: Sequence[str] = ("--kubeconfig",), namespaced: bool = True) -> Command:
-    """As `cluster_options`. kubeconfig: spellings of that flag. namespaced: adds ``-n/--namespace``."""
+    kubeconfig: spellings of that flag. namespaced: adds ``-n/--namespace``.
+    """
 
     @functools.wraps(command)
     def wrapped(

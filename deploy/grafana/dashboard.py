@@ -55,12 +55,6 @@ class Board:
     rows: tuple[BoardRow, ...]
     links: tuple[str, ...] = field(default=("penstock",))
 
-    @property
-    def panels(self) -> Iterator[BoardPanel]:
-        """All panels, from top to bottom."""
-        for row in self.rows:
-            yield from row.panels
-
 
 def render(board: Board) -> str:
     """Returns the dashboard as the text of a JSON file."""

@@ -185,7 +185,8 @@ def test_every_query_of_the_dashboards_is_answered(scraped: Prometheus) -> None:
         return {
             panel.title
             for board in boards.BOARDS
-            for panel in board.panels
+            for row in board.rows
+            for panel in row.panels
             if not any(scraped.query(query.expression.replace(INTERVAL, "1m")) for query in panel.queries)
         }
 

@@ -74,7 +74,9 @@ class KindVerbs:
 
     def cluster_options(self, command: Command) -> Command:
         """Adds vcctl's flags for the cluster. For a kind without namespaces ``-n`` is the name."""
-        return api_connection.options_of(command, kubeconfig=("-k", "--kubeconfig"), namespaced=self.kind.namespaced)
+        return api_connection.cluster_options(
+            command, kubeconfig=("-k", "--kubeconfig"), namespaced=self.kind.namespaced
+        )
 
     def add(self, verb: str, text: str, begin: Callable[..., Work], *options: Callable[[Command], Command]) -> None:
         """Adds a verb. begin: receives the target and the options' values, checks them and returns the work."""

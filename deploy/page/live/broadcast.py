@@ -57,11 +57,6 @@ class UpdateWatcher:
         self._closed = True
         self._news.set()
 
-    @property
-    def held(self) -> int:
-        """Bytes that wait to be read."""
-        return self._bytes
-
     async def texts(self) -> AsyncIterator[bytes]:
         """Yields what is unread, joined, and a comment after every silence."""
         while True:

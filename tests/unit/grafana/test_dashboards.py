@@ -9,7 +9,7 @@ import pytest
 
 from deploy import metrics_reference
 from deploy.grafana import boards, dashboard
-from deploy.grafana.dashboard import Board
+from deploy.grafana.dashboard import Board, BoardPanel
 from tests.support import promql
 from tests.support.paths import ROOT
 from tests.support.prometheus_rules import RULES
@@ -20,9 +20,14 @@ LABELS = {row.name: set(row.labels) for rows in metrics_reference.sections().val
 LABELS["process_start_time_seconds"] = set()
 
 
+def panels_of(board: Board) -> Iterator[BoardPanel]:
+    """All panels, from top to bottom."""
+    return (panel for row in board.rows for panel in row.panels)
+
+
 def expressions() -> Iterator[str]:
     for board in boards.BOARDS:
-        for panel in board.panels:
+        for panel in panels_of(board):
             yield from (query.expression for query in panel.queries)
     yield from (each["expr"] for each in RULES)
 
@@ -62,7 +67,7 @@ def test_panels_have_places_of_their_own(board: Board) -> None:
 
 @pytest.mark.parametrize("board", boards.BOARDS, ids=lambda board: board.uid)
 def test_every_panel_says_what_it_shows(board: Board) -> None:
-    for panel in board.panels:
+    for panel in panels_of(board):
         assert panel.text.endswith("."), panel.title
-    titles = [panel.title for panel in board.panels]
+    titles = [panel.title for panel in panels_of(board)]
     assert len(set(titles)) == len(titles)

@@ -100,7 +100,8 @@ async def test_a_watcher_that_never_reads_holds_bounded_memory_and_is_told_to_be
     text = b'"' + b"x" * 1000 + b'"'
     for _ in range(20_000):
         broadcast.publish(("a",), "row", text)
-        assert watcher.held <= module.BYTES
+        assert watcher._bytes <= module.BYTES
+    assert sum(map(len, watcher._unread)) == watcher._bytes
     assert sum(len(message.text) for message in broadcast._kept) <= module.KEPT_BYTES
     found = data(await read(watcher))
     assert found[0] == {"resumed": False}

@@ -106,10 +106,6 @@ class Connection:
             place += 4 + size
         return dict(zip(found[::2], found[1::2], strict=False))
 
-    def new_stream(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Opens a stream."""
-        return self._control(SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + self._block(headers))
-
     def accept(self, stream: int) -> bytes:
         """Accepts a stream of the other side."""
         return self._control(SYN_REPLY, struct.pack(">I", stream) + self._block({}))

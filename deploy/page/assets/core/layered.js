@@ -134,7 +134,7 @@ function fewestCrossings(layers, next, previous) {
 }
 
 /** Returns how many edges between neighbouring layers cross. */
-export function crossings(layers, next) {
+function crossings(layers, next) {
   let count = 0;
   for (let index = 0; index + 1 < layers.length; index += 1) {
     const place = new Map(layers[index + 1].map((id, at) => [id, at]));

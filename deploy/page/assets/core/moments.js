@@ -84,7 +84,7 @@ export function span(seconds) {
 }
 
 /** Returns `3 min ago` or `in 2 h`. */
-export function relative(at) {
+function relative(at) {
   const seconds = Math.round((now() - at) / 1000);
   if (Math.abs(seconds) < 2) return "now";
   return seconds > 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;

@@ -12,7 +12,7 @@ const TALL = 26;
 export const runTone = (state) => TONE_OF_STATE[state] ?? "waiting";
 
 /** Returns the sentence that says what a lane shows. */
-export function lanesSentence({ past, next }) {
+function lanesSentence({ past, next }) {
   const counts = new Map();
   for (const { state } of past) counts.set(state, (counts.get(state) ?? 0) + 1);
   const ended = [...counts].map(([state, count]) => `${count} ${state.toLowerCase()}`).join(", ");

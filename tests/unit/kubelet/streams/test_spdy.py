@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Mapping
 
 import pytest
 
@@ -13,6 +14,11 @@ from tests.support.tables import cases, for_each
 HEADERS = {"streamtype": "error", "port": "80", "requestid": "0"}
 
 
+def opened(client: Connection, stream: int, headers: Mapping[str, str]) -> bytes:
+    """The frame with which a client opens a stream."""
+    return client._control(spdy.SYN_STREAM, struct.pack(">IIH", stream, 0, 0) + client._block(headers))
+
+
 def test_the_dictionary_is_the_standards() -> None:
     assert zlib.adler32(spdy._DICTIONARY) == 0xE3C6A7C2
 
@@ -21,7 +27,7 @@ def test_the_dictionary_is_the_standards() -> None:
 def test_frames_are_read_in_whatever_pieces_they_come(size: int) -> None:
     client, kubelet = Connection(), Connection()
     ping = struct.pack(">HHII", 0x8003, spdy.PING, 4, 7)
-    sent = client.new_stream(1, HEADERS) + client.new_stream(3, {**HEADERS, "streamtype": "data"})
+    sent = opened(client, 1, HEADERS) + opened(client, 3, {**HEADERS, "streamtype": "data"})
     sent += client.data(3, b"hello") + ping + client.refuse(1) + client.data(3, b"", last=True)
     frames = [frame for at in range(0, len(sent), size) for frame in kubelet.read(sent[at : at + size])]
     assert frames == [
@@ -38,7 +44,7 @@ def test_frames_are_read_in_whatever_pieces_they_come(size: int) -> None:
 
 def bomb() -> bytes:
     """A stream whose headers are long once they are read."""
-    return Connection().new_stream(1, {"x": "x" * 100_000})
+    return opened(Connection(), 1, {"x": "x" * 100_000})
 
 
 @cases(
