@@ -1,4 +1,4 @@
-"""Two caches of one process: answers for a short while, each asked for once, and the newest entries of a mapping."""
+"""The cache of answers in one process: for a short while, each asked for once."""
 
 import asyncio
 import time
@@ -7,18 +7,12 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-K = TypeVar("K")
+from workers.newest_entries import remember
+
 V = TypeVar("V")
 
 #: Earlier than every instant: an answer of any age will do.
 EVER = float("-inf")
-
-
-def remember(entries: OrderedDict[K, V], key: K, value: V, limit: int) -> list[tuple[K, V]]:
-    """Makes an entry the newest one. Returns the oldest entries, which it dropped to keep at most `limit`."""
-    entries[key] = value
-    entries.move_to_end(key)
-    return [entries.popitem(last=False) for _ in range(len(entries) - limit)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import math
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
-from scalers.ttl_cache import remember
+from workers.newest_entries import remember
 
 #: Seconds of the past that count, the shortest of them that say something, and samples of one channel.
 _SPAN, _SHORTEST, _SAMPLES = 60.0, 1.0, 32

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from scalers.ttl_cache import remember
+from workers.newest_entries import remember
 
 
 @dataclass(frozen=True, slots=True)

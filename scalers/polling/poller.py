@@ -18,7 +18,6 @@ from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import ObjectPoll, asks_for_decision
 from scalers.triggers.object_probes import BY_TRIGGERS, ObjectProbes, ScaledJobs, is_asked
 from scalers.triggers.parse import Parsed, SourceKey, Triggers
-from scalers.ttl_cache import remember
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
 from scheduler.queue import ClaimedKeys, Done, Failed, Finished, Lane, Lease, Outcome, RequeueAt
 from workers.api import kinds
@@ -29,6 +28,7 @@ from workers.decision.claims import ClaimOrder, always_has_ledger, ledger_name
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
+from workers.newest_entries import remember
 from workers.runtime.leases import Finish, LeaseKeeper, LeaseLost, Notify
 from workers.settings import Settings
 

@@ -11,7 +11,6 @@ from scalers.sources.redis.connection import RedisServer
 from scalers.sources.redis.own_broker import own_broker
 from scalers.triggers import flow_probes
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, Triggers, is_polled
-from scalers.ttl_cache import remember
 from scheduler.keys import Keys
 from workers.api import conditions
 from workers.api.eventing import eventjob, taken_channels
@@ -21,6 +20,7 @@ from workers.cache import codec
 from workers.cache.store import Store
 from workers.errors import UserError
 from workers.events import routing
+from workers.newest_entries import remember
 
 #: Specs of EventJobs that are kept, and entries of a channel that are no events and are kept.
 _SPECS, _MALFORMED = 20_000, 1_000

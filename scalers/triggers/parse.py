@@ -17,11 +17,12 @@ from scalers.auth.secret_text import Hidden
 from scalers.redaction import why
 from scalers.scaler_registry import REGISTRY, ScalerRegistry
 from scalers.sources.kubernetes.pod_resources import PodResource
-from scalers.ttl_cache import EVER, remember
+from scalers.ttl_cache import EVER
 from workers.api import bool_annotations
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.decision.claims import LEDGER, ledger_of, name_of
 from workers.errors import PenstockError, Unavailable, UserError
+from workers.newest_entries import remember
 
 #: Triggers that are parsed before other tasks run, and problems that one condition names.
 _PIECE, _PROBLEMS = 50, 10

@@ -16,6 +16,7 @@ from workers.client.rest import Cluster
 from workers.decision.plan import RecordEvent
 from workers.errors import AlreadyExists, ClusterError, NotFound, Throttled
 from workers.metrics import process
+from workers.newest_entries import remember
 
 log = logging.getLogger(__name__)
 
@@ -128,12 +129,10 @@ class Recorder:
         return len(self._pending) < WAITING and self._waiting[_namespace(regarding)] < OF_ONE
 
     def _allowed(self, uid: str, now: float) -> bool:
-        bucket = self._buckets.pop(uid, None) or _TokenBucket(BURST, now)
+        bucket = self._buckets.get(uid) or _TokenBucket(BURST, now)
         tokens = min(float(BURST), bucket.tokens + (now - bucket.filled) / REFILL_SECONDS)
         allowed = tokens >= 1
-        self._buckets[uid] = _TokenBucket(tokens - 1 if allowed else tokens, now)
-        while len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
+        remember(self._buckets, uid, _TokenBucket(tokens - 1 if allowed else tokens, now), REMEMBERED)
         return allowed
 
     async def _write_forever(self) -> None:

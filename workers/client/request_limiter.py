@@ -26,6 +26,7 @@ from random import random
 from workers.client.concurrency_limit import JITTER, Bounds, ConcurrencyLimit
 from workers.errors import Throttled
 from workers.metrics import servers
+from workers.newest_entries import remember
 
 #: Seconds by which a request of one class may be older than one of the next higher class before it goes first.
 AGING = 1.0
@@ -404,10 +405,7 @@ class _Attribution:
         key = (ticket.namespace, ticket.shape)
         if self._failing:
             self._failing.clear()
-        self._answered[key] = now
-        self._answered.move_to_end(key)
-        if len(self._answered) > REMEMBERED:
-            self._answered.popitem(last=False)
+        remember(self._answered, key, now, REMEMBERED)
 
     def is_the_servers(self, ticket: Ticket, since: float) -> bool:
         """Returns True if another namespace or shape has failed, too, and none was answered since then."""

@@ -13,7 +13,7 @@ import orjson
 from penstock.extras import needed
 from penstock.scaler import SourceError
 from scalers.sources.http.web import HttpAnswer, Session, WebSource
-from scalers.ttl_cache import remember
+from workers.newest_entries import remember
 
 #: The extra that brings the library for an app's signature.
 EXTRA = "github"

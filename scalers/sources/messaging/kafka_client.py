@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from penstock.extras import needed
 from penstock.scaler import SourceError, TooSlow, Unreached
 from scalers.sources.tls import TLS
-from scalers.ttl_cache import remember
+from workers.newest_entries import remember
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
