@@ -266,7 +266,7 @@ async def consuming(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await consumer.close(base.settings.deadline)
+        await consumer.close(parts.settings.deadline)
         await keeper.close()
 
 
