@@ -79,6 +79,11 @@ class FastPool(BlockingConnectionPool):
             self._waiting += 1
             try:
                 return await super().get_connection()  # type: ignore[no-untyped-call,no-any-return]
+            except BaseException:
+                # Cancelled in the turn in which it was told of a free connection, it would take the news along.
+                async with self._condition:
+                    self._condition.notify()
+                raise
             finally:
                 self._waiting -= 1
         connection: AbstractConnection = self.get_available_connection()  # type: ignore[no-untyped-call]

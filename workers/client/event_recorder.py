@@ -130,7 +130,7 @@ class Recorder:
 
     def _allowed(self, uid: str, now: float) -> bool:
         bucket = self._buckets.get(uid) or _TokenBucket(BURST, now)
-        tokens = min(float(BURST), bucket.tokens + (now - bucket.filled) / REFILL_SECONDS)
+        tokens = min(float(BURST), bucket.tokens + max(0.0, now - bucket.filled) / REFILL_SECONDS)
         allowed = tokens >= 1
         remember(self._buckets, uid, _TokenBucket(tokens - 1 if allowed else tokens, now), REMEMBERED)
         return allowed

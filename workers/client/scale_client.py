@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds the autoscalers of a namespace are cached.
 AUTOSCALERS = 15.0
+#: Seconds after which the listing of a namespace that was not asked about is forgotten.
+FORGOTTEN = 3600.0
 
 
 class Scales:
@@ -95,9 +97,17 @@ class Scales:
                 )
             else:
                 self._unseen.over("autoscalers can be listed again")
-            known = self._listed[namespace] = (self._clock(), tuple(seen))
+            known = (self._clock(), tuple(seen))
+            self._remember(namespace, *known)
         group = target.api_version.rpartition("/")[0]
         return tuple(each for each in known[1] if _scaled_by(each) == (group, target.kind, target.name))
+
+    def _remember(self, namespace: str, now: float, seen: tuple[Object, ...]) -> None:
+        """Keeps a listing, the newest last, and forgets those of namespaces that were not asked about for long."""
+        self._listed.pop(namespace, None)
+        self._listed[namespace] = (now, seen)
+        while self._listed[oldest := next(iter(self._listed))][0] < now - FORGOTTEN:
+            del self._listed[oldest]
 
     async def _measured(self, found: Scalable, selector: str, pods: Sequence[Object]) -> Scalable:
         """Returns the workload with its pods' usage from the resource metrics API."""

@@ -250,6 +250,20 @@ async def test_a_call_that_is_cancelled_while_others_wait_for_its_connection_let
         assert await asyncio.wait_for(waiting, 10) == b"next"
 
 
+async def test_a_call_that_gives_up_as_a_connection_comes_free_leaves_it_to_the_next(redis_url: str) -> None:
+    async with clients.client(redis_url, max_connections=1, timeout=60.0) as client:
+        pool = client.connection_pool
+        taken = await pool.get_connection()
+        first, second = (asyncio.create_task(pool.get_connection()) for _ in range(2))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await pool.release(taken)
+        first.cancel()
+        done, _ = await asyncio.wait([second], timeout=30.0)
+        assert done
+        await pool.release(second.result())
+
+
 async def test_answers_of_commands_that_share_a_round_trip_are_each_command_s_own(redis_url: str) -> None:
     async with clients.client(redis_url) as client:
         await client.set("text", "a")

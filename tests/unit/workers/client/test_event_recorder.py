@@ -125,6 +125,15 @@ async def test_one_object_cannot_flood_and_does_not_silence_another(cluster, rec
     assert names.count("other") == 1
 
 
+async def test_a_clock_that_was_set_back_silences_nobody(cluster, recorder, clock):
+    events = recorder()
+    events.record(kinds.SCALED_JOB, scaled_job(), CREATED)
+    clock.now -= timedelta(hours=6)
+    events.record(kinds.SCALED_JOB, scaled_job(), RecordEvent("Warning", "KEDAJobCreateFailed", "no room"))
+    await events.close()
+    assert len(cluster.stored) == 2
+
+
 async def test_a_refused_event_is_no_error_and_the_next_one_is_written(cluster, recorder):
     cluster.refuse = Forbidden("the namespace is terminating", status=403)
     await written(recorder, CREATED)

@@ -4,7 +4,7 @@ import asyncio
 
 from tests.support.tables import cases
 from workers.api.kinds import POD, POD_METRICS, Kind, Ref
-from workers.client.scale_client import AUTOSCALERS, Scales
+from workers.client.scale_client import AUTOSCALERS, FORGOTTEN, Scales
 from workers.decision.controller import ScaleTarget
 from workers.decision.snapshot import Scalable
 from workers.errors import Forbidden, NotFound, Unavailable
@@ -192,6 +192,16 @@ async def test_a_namespaces_autoscalers_are_remembered_for_a_while():
         found = await scales.read("team", TARGET)
         assert [each["metadata"]["name"] for each in found.autoscalers] == expected
         server.autoscalers = []
+
+
+async def test_namespaces_that_were_not_asked_about_for_long_are_forgotten():
+    server, now = Server({POOL_SCALE: scale(1)}), [0.0]
+    scales = Scales(server, clock=lambda: now[0])
+    for namespace in ("team", "other"):
+        await scales.read(namespace, TARGET)
+    now[0] = FORGOTTEN + 1
+    await scales.read("team", TARGET)
+    assert list(scales._listed) == ["team"]
 
 
 @cases(
