@@ -32,7 +32,8 @@ def requested(view: ObservedJob, now: datetime) -> JobProgress:
 def deadline(view: ObservedJob, progress: JobProgress) -> datetime | None:
     """Returns the end of `activeDeadlineSeconds`; None without a limit, or for a job that is not at work."""
     limit = view.job.spec.active_deadline_seconds
-    held = progress.phase == "Restarting" and progress.ready_at is None
+    # Restarting without a backoff loses an action that would end the job; the Pending phase after it does not.
+    held = progress.phase == "Restarting" and not progress.backs_off
     if limit is None or progress.started is None or held or progress.phase not in phases.AT_WORK:
         return None
     return progress.started + timedelta(seconds=limit)
@@ -60,7 +61,7 @@ def _after_command(progress: JobProgress, command: Object, view: ObservedJob, no
         return progress.with_event("Warning", "CommandIgnored", f"Command {name}: the job is suspended by its spec")
     progress = progress.with_event("Normal", "CommandIssued", f"Command {name}: {action}")
     request = JobRequest(action, "CommandIssued", f"Command {name} asked for {action}")
-    if not transitions.does_anything(progress, request, view, now):
+    if not transitions.does_anything(progress, request, view):
         return progress.with_event(
             "Normal", "CommandIgnored", f"{action} does nothing to a job that is {progress.phase}"
         )
@@ -70,7 +71,7 @@ def _after_command(progress: JobProgress, command: Object, view: ObservedJob, no
 def _after_suspend(progress: JobProgress, view: ObservedJob, now: datetime) -> JobProgress:
     """Aborts the job while `spec.suspend` is true and resumes it afterwards; that does not count as a restart."""
     if view.job.spec.suspend:
-        if progress.phase in ("Pending", "Running") or transitions.waits(progress, now):
+        if progress.phase in ("Pending", "Running") or progress.backs_off:
             return transitions.applied(progress, JobRequest("AbortJob", SUSPENDED, "spec.suspend is true"), view, now)
     elif progress.phase == "Aborted" and progress.reason == SUSPENDED:
         return progress.moved("Pending", "Resumed", "spec.suspend is no longer true").with_event(
@@ -93,7 +94,7 @@ def _after_policies(progress: JobProgress, view: ObservedJob, now: datetime) -> 
         if policy is None or _is_killed_already(progress, pods.get(one.pod or "")):
             continue
         request = _request(policy, one)
-        if not transitions.does_anything(progress, request, view, now):
+        if not transitions.does_anything(progress, request, view):
             if request.action not in _SILENT and progress.ignored is None:
                 progress = replace(progress, ignored=f"{request.message}, which does nothing here")
             continue

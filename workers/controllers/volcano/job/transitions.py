@@ -60,6 +60,11 @@ class JobProgress:
         """True if all pods of older versions are killed, together with the objects created for them."""
         return any(one.version is not None for one in self.killing)
 
+    @property
+    def backs_off(self) -> bool:
+        """True for a restart with a backoff, from its request until the job is Pending."""
+        return self.phase == "Restarting" and self.ready_at is not None
+
     def with_event(self, type_: str, reason: str, message: str) -> "JobProgress":
         """Returns the progress with one more Event."""
         record = RecordEvent("Warning" if type_ == "Warning" else "Normal", reason, message)
@@ -89,8 +94,8 @@ def remembered(view: ObservedJob) -> JobProgress:
 
 def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> JobProgress:
     """Returns the progress after an action; an action without effect in this phase changes nothing."""
-    cell = phases.cell(_effective_phase(progress, request, now), request.action)
-    if not does_anything(progress, request, view, now):
+    cell = phases.cell(_effective_phase(progress, request), request.action)
+    if not does_anything(progress, request, view):
         return progress
     announced = progress.with_event("Normal", "ExecuteAction", f"Start to execute action {request.action}")
     left = replace(
@@ -109,9 +114,9 @@ def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: 
     return _led(killed, cell, request, view.job.spec, now)
 
 
-def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> bool:
+def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob) -> bool:
     """Returns True if the action has more effect than a sync."""
-    phase = _effective_phase(progress, request, now)
+    phase = _effective_phase(progress, request)
     cell = phases.cell(phase, request.action)
     if cell == phases.cell(phase, "SyncJob"):
         return False
@@ -126,15 +131,13 @@ def waits(progress: JobProgress, now: datetime) -> bool:
     return progress.ready_at is not None and now < progress.ready_at
 
 
-def _effective_phase(progress: JobProgress, request: JobRequest, now: datetime) -> Phase:
+def _effective_phase(progress: JobProgress, request: JobRequest) -> Phase:
     """Returns the phase that determines the effect of an action.
 
     Volcano leaves Restarting at once and loses actions that arrive in it. A restart with a backoff may wait for hours,
     and accepts the actions of Pending.
     """
-    return (
-        "Pending" if progress.phase == "Restarting" and waits(progress, now) and not request.waits else progress.phase
-    )
+    return "Pending" if progress.backs_off and not request.waits else progress.phase
 
 
 def ended(progress: JobProgress) -> JobProgress:

@@ -439,6 +439,18 @@ def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
     assert (cluster.phase, cluster.state["reason"]) == ("Terminated", "DeadlineExceeded")
 
 
+def test_a_job_whose_time_runs_out_while_pods_of_a_restart_linger_is_terminated():
+    cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 10}, activeDeadlineSeconds=20)
+    cluster.stubborn = True
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.wait(15)
+    assert (cluster.phase, cluster.back) == ("Restarting", 20)
+    cluster.wait(5)
+    assert (cluster.phase, cluster.state["reason"], cluster.back) == ("Terminating", "DeadlineExceeded", None)
+    cluster.reap().settle()
+    assert (cluster.phase, cluster.kinds()) == ("Terminated", set())
+
+
 @cases(
     ("none", None, [None, None, None]),
     ("of nothing", {"seconds": 0}, [None, None, None]),

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -13,6 +13,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.unit.controllers.factories import at
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from workers.controllers.volcano.job import phases
@@ -63,14 +64,16 @@ class VcJobSimulation(RuleBasedStateMachine):
         least=st.integers(1, 4),
         stubborn=st.booleans(),
         backoff=st.sampled_from([None, {"seconds": 7}]),
+        deadline=st.sampled_from([None, 20]),
         plugins=st.sampled_from([{}, {"svc": [], "ssh": []}]),
         waits=st.booleans(),
         fails=st.booleans(),
     )
-    def begin(self, job, worker, retries, least, stubborn, backoff, plugins, waits, fails):
+    def begin(self, job, worker, retries, least, stubborn, backoff, deadline, plugins, waits, fails):
         depends = {"dependsOn": {"name": ["ps"]}} if waits else {}
         parts = {"partitionPolicy": {"totalPartitions": 3, "partitionSize": 1}}
-        spec = {"restartBackoff": backoff} if backoff else {}
+        limits = {"restartBackoff": backoff, "activeDeadlineSeconds": deadline}
+        spec = {name: limit for name, limit in limits.items() if limit}
         body = vcjob(
             task("ps", 1), task("worker", 3, policies=worker, **depends, **parts), policies=job, plugins=plugins, **spec
         )
@@ -237,3 +240,42 @@ def test_a_job_keeps_the_rules_and_comes_to_its_end():
     run_state_machine_as_test(
         VcJobSimulation, settings=settings(max_examples=150, stateful_step_count=40, deadline=None)
     )
+
+
+#: Kills that a stored state may say are under way.
+KILLS = (None, [{"retain": "none", "version": 0}], [{"retain": "soft", "task": "worker"}])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    job=policies(),
+    phase=st.sampled_from(sorted(phases.AT_WORK)),
+    pods=st.lists(st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]), min_size=3, max_size=3),
+    leaving=st.sampled_from([0, 1, 3]),
+    started=st.sampled_from([None, -20, 0]),
+    restarts=st.sampled_from([None, -5, 5]),
+    retries=st.integers(0, 3),
+    killing=st.sampled_from(KILLS),
+    command=st.sampled_from([None, *COMMANDS]),
+    suspend=st.booleans(),
+)
+def test_decisions_come_to_rest_from_every_stored_state(
+    job, phase, pods, leaving, started, restarts, retries, killing, command, suspend
+):
+    spec = {"activeDeadlineSeconds": 20, "restartBackoff": {"seconds": 7}, "minAvailable": 2}
+    cluster = VcJobCluster(vcjob(task("worker", 3), policies=job, **spec), stubborn=True).start()
+    for index, (name, its) in enumerate(zip(cluster.alive(), pods, strict=True)):
+        cluster.set(name, its, 1 if its == "Failed" else 0)
+        if index < leaving:
+            cluster.delete(name)
+    stored = {
+        "state": {"phase": phase, "lastTransitionTime": at(0)},
+        "retryCount": retries,
+        "startTime": None if started is None else at(started),
+        "restartTime": None if restarts is None else at(restarts),
+        "killing": killing,
+    }
+    cluster.job["status"] = {name: value for name, value in {**cluster.status, **stored}.items() if value}
+    if command:
+        cluster.command(command)
+    cluster.edit(suspend=suspend).settle(rounds=20)
