@@ -94,6 +94,8 @@ _OTHERS: Mapping[Phase, JobTransition] = {
     "Terminated": _ENDED,
 }
 
+#: Actions that restart a job or a part of it.
+RESTARTS: frozenset[str] = frozenset(("RestartJob", *_PARTS))
 #: Final phases.
 FINAL: frozenset[Phase] = frozenset(("Completed", "Failed", "Terminated"))
 #: Phases of a job at work.

@@ -135,9 +135,10 @@ def _effective_phase(progress: JobProgress, request: JobRequest) -> Phase:
     """Returns the phase that determines the effect of an action.
 
     Volcano leaves Restarting at once and loses actions that arrive in it. A restart with a backoff may wait for hours,
-    and accepts the actions of Pending.
+    and accepts the actions of Pending; another restart that obeys the backoff joins it and is not counted.
     """
-    return "Pending" if progress.backs_off and not request.waits else progress.phase
+    joins = request.waits and request.action in phases.RESTARTS
+    return "Pending" if progress.backs_off and not joins else progress.phase
 
 
 def ended(progress: JobProgress) -> JobProgress:

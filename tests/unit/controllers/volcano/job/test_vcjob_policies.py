@@ -427,6 +427,28 @@ def test_a_restart_that_waits_can_be_stopped_or_hurried(action, phases):
     assert cluster.phases[3:] == phases
 
 
+@for_each(
+    ("AbortJob", "Aborted", ["train-worker-1"]),
+    ("TerminateJob", "Terminated", ["train-worker-1"]),
+    ("CompleteJob", "Completed", ["train-worker-1"]),
+    ("RestartJob", "Restarting", []),
+    ("RestartTask", "Restarting", ["train-ps-0"]),
+    ("ResumeJob", "Restarting", ["train-ps-0", "train-worker-1"]),
+)
+def test_while_a_restart_waits_policies_end_the_job_or_widen_the_restart(action, phase, left):
+    policies = [code(3, action), on("PodEvicted", action, "60s"), on("PodFailed", "RestartPod")]
+    for timed in (False, True):
+        cluster = begun(policies, restartBackoff={"seconds": 600}, maxRetry=9)
+        cluster.set("train-worker-0", "Failed", 1).settle()
+        if timed:
+            cluster.delete("train-worker-1").settle().wait(60)
+        else:
+            cluster.set("train-worker-1", "Failed", 3).settle()
+        gone = {"train-worker-1"} if timed else set()
+        assert (cluster.phase, cluster.alive()) == (phase, [name for name in left if name not in gone])
+        assert cluster.status["retryCount"] == 1, "a restart that waits is one restart"
+
+
 def test_a_restart_that_waits_can_be_suspended_and_runs_out_of_time():
     cluster = begun([on("PodFailed", "RestartJob")], restartBackoff={"seconds": 3600}, activeDeadlineSeconds=60)
     cluster.set("train-worker-1", "Failed", 1).settle()
