@@ -49,8 +49,8 @@ NAMED = 3
 _WAITS = frozenset({"WaitsForProbe", "EntryGone"})
 #: By final phase, the metric that counts it.
 _COUNTED: Mapping[str, Metric] = {phases.SUCCEED: "jobflows_succeeded", phases.FAILED: "jobflows_failed"}
-#: Phases of a Job that ends without a further Command.
-_ENDING = frozenset({"Completing", "Terminating"})
+#: Phases of a Job that a Command does not end.
+_LEFT_ALONE = frozenset({"Aborting", "Aborted", "Completing", "Terminating"})
 
 
 def decide(snapshot: Snapshot, now: datetime) -> Plan:
@@ -350,14 +350,25 @@ def _ends(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome) -> Itera
     for id in advance.tracks if view.spec.cancel else advance.deadlines.limits:
         track = advance.tracks[id]
         job = view.live(track)
-        if job is None or track.phase in _ENDING or track.phase == "Aborted":
+        if job is None or not _is_endable(job):
             continue
         if view.spec.cancel:
             yield Create(COMMAND, jobs.end(view.body, job, "the flow is cancelled"))
         elif track.reason == tracks.TIMED_OUT:
             yield Create(COMMAND, jobs.end(view.body, job, track.message or tracks.TIMED_OUT))
-    for job in outcome.left_over if view.spec.cancel else ():
+    for job in filter(_is_endable, outcome.left_over) if view.spec.cancel else ():
         yield Create(COMMAND, jobs.end(view.body, job, "the flow is cancelled"))
+
+
+def _is_endable(job: Object) -> bool:
+    """Returns True if a Command ends the Job in its phase.
+
+    In Restarting it does so only during a backoff. A Command that the Job loses changes its status, which wakes the
+    flow: Commands would follow each other without a pause. So does the phase after Restarting, where one suffices.
+    """
+    known = job.get("status") or {}
+    phase = (known.get("state") or {}).get("phase")
+    return phase not in _LEFT_ALONE and (phase != "Restarting" or bool(known.get("restartTime")))
 
 
 def _taken(job: Object) -> RecordEvent:

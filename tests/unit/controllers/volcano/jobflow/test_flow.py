@@ -593,6 +593,29 @@ def test_a_cancelled_flow_ends_its_jobs() -> None:
     assert (cluster.status["state"]["reason"], bool(cluster.status["completionTime"])) == ("Cancelled", True)
 
 
+@cases(
+    ("running", "Running", {}, True),
+    ("a restart, which loses actions", "Restarting", {}, False),
+    ("a restart that waits for its backoff", "Restarting", {"restartTime": times.render(NOW)}, True),
+    ("being aborted", "Aborting", {}, False),
+    ("ending", "Terminating", {}, False),
+)
+def test_a_job_is_told_to_end_only_where_that_ends_it(phase: str, more: Object, told: bool) -> None:
+    late = settled(Cluster(entry("a", timeoutSeconds=60)))
+    cancelled, left_over = settled(Cluster(entry("a"))), settled(Cluster(entry("a"), entry("b")))
+    run(left_over, b="Completed")
+    for cluster in (late, cancelled, left_over):
+        cluster.end("f-a", phase, **more)
+    late.wait(60)
+    cancelled.edit(cancel=True)
+    left_over.edit(flows=[entry("b")], cancel=True)
+    for cluster in (late, cancelled, left_over):
+        assert list(settled(cluster).commands) == (["f-a-terminatejob"] if told else [])
+        cluster.commands.clear()
+        cluster.end("f-a", "Pending")
+        assert list(settled(cluster).commands) == ["f-a-terminatejob"], "the next phase is ended"
+
+
 def test_a_job_that_a_user_aborted_is_not_ended_by_the_cancellation_of_its_flow() -> None:
     cluster = run(Cluster(entry("a"), entry("b"), entry("c", "b")), a="Aborted", b="Running")
     cluster.edit(cancel=True)
