@@ -124,7 +124,7 @@ class _Scheduled:
         deadline = self.view.spec.starting_deadline_seconds
         if slot is not None and self._edited is not None and slot <= self._edited:
             return None
-        if slot is None or deadline is None or self.view.now - slot < timedelta(seconds=deadline) + _SECOND:
+        if slot is None or deadline is None or (self.view.now - slot) // _SECOND <= deadline:
             return slot
         return None
 

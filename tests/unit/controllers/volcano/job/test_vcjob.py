@@ -545,6 +545,11 @@ def test_a_job_that_is_at_work_for_too_long_is_terminated():
     assert (cluster.phase, cluster.state["reason"], cluster.alive()) == ("Terminated", "DeadlineExceeded", [])
 
 
+@for_each((10**12,), (10**18,))
+def test_a_limit_beyond_the_end_of_time_is_none(seconds):
+    assert begun(activeDeadlineSeconds=seconds).end().settle().phase == "Completed"
+
+
 def test_the_time_in_the_queue_and_aborted_does_not_count_as_at_work():
     cluster = VcJobCluster(vcjob(THREE, activeDeadlineSeconds=60)).settle()
     cluster.wait(100)

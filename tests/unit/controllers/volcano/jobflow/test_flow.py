@@ -883,6 +883,13 @@ def test_a_schedule_makes_flows_that_have_none() -> None:
     assert cluster.back == NOW + timedelta(minutes=10)
 
 
+@for_each((120, True), (119, False), (10**18, True))
+def test_a_run_starts_late_within_its_deadline(deadline: int, starts: bool) -> None:
+    cluster = Cluster(entry("a"), schedule="@hourly", startingDeadlineSeconds=deadline)
+    cluster.wait(3600 + 120)
+    assert bool(settled(cluster).flows) == starts
+
+
 @cases(("another", {"schedule": "1,30 * * * *"}), ("more", {"schedule": "1,5 * * * *"}))
 def test_an_edited_schedule_waits_for_its_next_slot(edit: dict[str, str]) -> None:
     cluster = scheduled()
