@@ -63,7 +63,7 @@ REFUSED = {
         "metadata.name",
     ),
     "a name too long for the Service of ray's head": (
-        job(task("a"), name="j" * 55, plugins={"ray": []}),
+        job(task("a"), name="j" * 55, plugins={"ray": ["--head=a"]}),
         "metadata.name",
     ),
     "a name with a dot and a slash": (job(name="a/b/c"), "metadata.name"),
@@ -78,6 +78,8 @@ REFUSED = {
     "an unknown plugin": (job(plugins={"teleport": []}), "spec.plugins[teleport]"),
     "mpi without its master": (job(plugins={"mpi": []}), "spec.plugins[mpi]"),
     "mpi without the master it names": (job(task("master"), plugins={"mpi": ["--master=m"]}), "spec.plugins[mpi]"),
+    "ray without its head": (job(task("worker"), plugins={"ray": []}), "spec.plugins[ray]"),
+    "ray without the head it names": (job(task("head"), plugins={"ray": ["--head=lead"]}), "spec.plugins[ray]"),
     "a volume without a path": (job(volumes=[{"mountPath": "", "volumeClaimName": "c"}]), "spec.volumes[0].mountPath"),
     "a volume whose path has a colon": (
         job(volumes=[{"mountPath": "/a:b", "volumeClaimName": "c"}]),
@@ -140,11 +142,11 @@ ACCEPTED = {
     "minAvailable as all replicas": job(task("a", 2), task("b", 3), minAvailable=5),
     "a name with dots": job(name="a.b.c", plugins={"env": [], "ssh": []}),
     "a name that begins with a number": job(name="1st"),
-    "the longest name of ray's head": job(task("a"), name="j" * 54, plugins={"ray": []}),
+    "the longest name of ray's head": job(task("a"), name="j" * 54, plugins={"ray": ["--head=a"]}),
     "the longest name of pods": job(task("a" * 30), name="j" * 30),
     "pods' names that are no hostnames": job(task("a" * 30, 100), name="j" * 30),
     "mpi with the master it names": job(task("m"), plugins={"mpi": ["--master", "m"]}),
-    "all plugins": job(task("master"), plugins={name: [] for name in plugins.KNOWN}),
+    "all plugins": job(task("master"), task("head"), plugins={name: [] for name in plugins.KNOWN}),
     "whole CPUs on a NUMA node": job(cpu("2")),
     "whole CPUs as a limit": job(cpu("2000m", kind="limits")),
     "tasks one after the other": job(

@@ -11,6 +11,18 @@ from workers.api.volcano.job import JobSpec
 KNOWN = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
 #: Arguments of mpi with their defaults.
 MPI: Mapping[str, Value] = {"master": "master", "worker": "worker", "port": 22}
+#: Arguments of ray with their defaults.
+RAY: Mapping[str, Value] = {
+    "head": "head",
+    "headContainer": "head",
+    "worker": "worker",
+    "workerContainer": "worker",
+    "port": 6379,
+    "dashboardPort": 8265,
+    "clientPort": 10001,
+}
+#: By plugin that cannot run without the task of its leader: its arguments, and the one that names the task.
+_LEADERS: Mapping[str, tuple[Mapping[str, Value], str]] = {"mpi": (MPI, "master"), "ray": (RAY, "head")}
 #: Plugins that a plugin requires.
 _IMPLIED = {"mpi": ("svc", "ssh"), "pytorch": ("svc",), "ray": ("svc",), "tensorflow": ("svc",)}
 #: Suffixes of the Services that plugins create.
@@ -28,8 +40,12 @@ def problems(spec: JobSpec, path: str) -> Iterator[Finding]:
     for name, given in (spec.plugins or {}).items():
         if name not in KNOWN:
             yield Finding(f"{path}[{name}]", f"there is no plugin {name!r}; there are {', '.join(KNOWN)}")
-        if name == "mpi" and not spec.task(master := str(arguments.parse(given or (), MPI)[0]["master"])):
-            yield Finding(f"{path}[mpi]", f"there is no task {master!r} for its master; its argument --master names it")
+        if name in _LEADERS:
+            defaults, role = _LEADERS[name]
+            leader = str(arguments.parse(given or (), defaults)[0][role])
+            if not spec.task(leader):
+                text = f"there is no task {leader!r} for its {role}; its argument --{role} names it"
+                yield Finding(f"{path}[{name}]", text)
 
 
 def misnamed(spec: JobSpec, job: str) -> Iterator[Finding]:

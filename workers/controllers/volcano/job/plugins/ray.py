@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from workers.admission.volcano.plugins import RAY
 from workers.api.kinds import SERVICE, Object
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job, Task
@@ -17,15 +18,7 @@ class Ray(Plugin):
     """The commands of a cluster's nodes, and the ports of its head."""
 
     name = "ray"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        "head": "head",
-        "headContainer": "head",
-        "worker": "worker",
-        "workerContainer": "worker",
-        "port": 6379,
-        "dashboardPort": 8265,
-        "clientPort": 10001,
-    }
+    defaults: ClassVar[Mapping[str, Value]] = RAY
 
     def objects(self, job: Job, site: Site) -> tuple[Create, ...]:  # noqa: ARG002 - the same on every cluster
         head = self._head(job)
