@@ -68,14 +68,15 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
     if body is None or body["metadata"].get("deletionTimestamp"):
         # The garbage collector deletes what the job owns.
         return NOTHING
-    if _never_began(body) and (wrong := faults(body)):
-        return _refused(body, joined(wrong), now)
+    unfit = joined(faults(body)) if _never_began(body) else ""
     try:
-        view = observe(snapshot)
+        view = _observed(snapshot, body, unfit)
         progress = actions.requested(view, now)
-        draft = _Draft(view, site, now, view.status)
+        draft = _Draft(view, site, now, view.status, unfit)
         if progress.phase not in phases.AT_WORK:
             end = _drain(draft, progress)
+        elif unfit:
+            return _held(draft, progress)
         elif progress.killing:
             end = _kill(draft, progress)
         else:
@@ -86,33 +87,62 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
 
 
 def _never_began(body: Object) -> bool:
-    """Returns True before the first pod is created: the admission rules apply to a job only until then."""
+    """Returns True before anything is created for a job: the admission rules apply to it only until then.
+
+    Such a job was never decided on, is refused, or was ended or aborted while it was refused or suspended.
+    """
     status = body.get("status") or {}
-    state = status.get("state") or {}
-    # All that a refusal writes; a job that began has conditions, too.
-    refused = state.get("reason") == "Invalid" and status.keys() <= {"state", "minAvailable"}
-    return not state.get("phase") or (state["phase"] == "Pending" and refused)
+    state, history = status.get("state") or {}, {one.get("status") for one in status.get("conditions") or ()}
+    if not state.get("phase"):
+        return True
+    if history & phases.AT_WORK or status.get("taskStatusCount"):
+        return False
+    return state.get("reason") == "Invalid" if state["phase"] == "Pending" else state["phase"] in history
+
+
+def _observed(snapshot: Snapshot, body: Object, unfit: str) -> ObservedJob:
+    """Returns the view of a job. Of an unfit one whose spec cannot be read only `suspend` counts."""
+    try:
+        return observe(snapshot)
+    except UserError:
+        if not unfit:
+            raise
+        suspend = (body.get("spec") or {}).get("suspend") is True
+        return observe(replace(snapshot, body={**body, "spec": {"tasks": [{}], "suspend": suspend}}))
 
 
 def _refused(body: Object, why: str, now: datetime) -> Plan:
     """Returns the plan that reports an invalid job and leaves everything else until the job is edited."""
     known = body.get("status") or {}
-    state = known.get("state") or {"phase": "Pending", "lastTransitionTime": times.render(now)}
-    if (state.get("reason"), state.get("message")) == ("Invalid", why[:1024]):
+    state = known.get("state") or {}
+    wrong = _invalid(body, why, state.get("phase") or "Pending", now)
+    if wrong["state"] == state:
         return Plan(why=why)
-    wrong = {**known, "state": {**state, "reason": "Invalid", "message": why[:1024]}}
-    wrong.setdefault("minAvailable", (body.get("spec") or {}).get("minAvailable") or 0)
     return Plan((PatchStatus(wrong), RecordEvent("Warning", "Invalid", why)), why)
+
+
+def _invalid(body: Object, why: str, phase: str, now: datetime) -> Object:
+    """Returns the status of an invalid job in this phase."""
+    known = body.get("status") or {}
+    state = known.get("state") or {}
+    since = state if state.get("phase") == phase else {"phase": phase, "lastTransitionTime": times.render(now)}
+    least = known.get("minAvailable", (body.get("spec") or {}).get("minAvailable") or 0)
+    return {**known, "state": {**since, "reason": "Invalid", "message": why[:1024]}, "minAvailable": least}
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A plan in the making. status: the job's status once `steps` are carried out."""
+    """A plan in the making.
+
+    status: the job's status once `steps` are carried out. unfit: why nothing may be created for the job, and nothing
+    was; empty for a job that may run.
+    """
 
     view: ObservedJob
     site: Site
     now: datetime
     status: Object
+    unfit: str = ""
     steps: tuple[Step, ...] = ()
 
     @property
@@ -157,13 +187,31 @@ def _tally(view: ObservedJob, progress: JobProgress, removal: Removal | None = N
     return phases.tally(view.pods, progress.version, victims=removal.uids if removal else frozenset())
 
 
+# Stage: a job that cannot begin
+
+
+def _held(draft: _Draft, progress: JobProgress) -> Plan:
+    """Returns the plan that reports an unfit job; its Commands are consumed."""
+    known, wrong = draft.status, _invalid(draft.view.body, draft.unfit, "Pending", draft.now)
+    wrong.pop("handled", None)
+    if progress.handled:
+        wrong["handled"] = list(progress.handled)
+    if wrong != known:
+        draft = draft.add(PatchStatus(wrong))
+    if wrong["state"] != known.get("state"):
+        draft = draft.add(RecordEvent("Warning", "Invalid", draft.unfit))
+    return Plan(draft.announce(progress).steps, draft.unfit)
+
+
 # Stage: a job that ends or is aborted
 
 
 def _drain(draft: _Draft, progress: JobProgress, resources: Mapping[str, str] | None = None) -> _End:
     """Deletes the job's remaining pods, and moves to the final phase once they are gone."""
     view, now = draft.view, draft.now
-    removal = killing.removal(view, progress, draft.site)
+    removal = Removal((), ()) if draft.unfit else killing.removal(view, progress, draft.site)
+    if draft.unfit and view.new:
+        draft = draft.add(RecordEvent("Warning", "Invalid", draft.unfit))
     waits = phases.cell(progress.phase, "SyncJob").then is PhaseRule.DRAINING
     if waits and view.phase == progress.phase and not removal.victims:
         progress = replace(progress, phase=phases.draining(progress.phase, _tally(view, progress).counts).phase)

@@ -1,5 +1,7 @@
 """A Volcano Job from its creation to its end, decision by decision."""
 
+import pytest
+
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, UID, at
 from tests.unit.controllers.volcano.job.vcjob_cluster import SITE, VcJobCluster
@@ -379,6 +381,47 @@ def test_a_job_that_cannot_be_run_says_so_until_it_is_changed(spec, named):
     assert (cluster.kinds(), cluster.back) == (set(), None)
     cluster.edit(plugins={}, minAvailable=3, policies=[], maxRetry=3).settle()
     assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+UNFIT = [{"plugins": {"magic": [], "ssh": []}}, {"minAvailable": 4}, {"maxRetry": -1}]
+
+
+@pytest.mark.parametrize("spec", UNFIT)
+@for_each(("TerminateJob", "Terminated"), ("CompleteJob", "Completed"), ("AbortJob", "Aborted"))
+def test_a_job_that_cannot_be_run_can_be_ended(action, phase, spec):
+    cluster = VcJobCluster(vcjob(THREE, **spec)).settle()
+    cluster.command(action).settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.kinds()) == (phase, "CommandIssued", set())
+    assert set(cluster.writes) == {"PatchStatus", "Delete"}, "nothing was made for it"
+    assert cluster.status.get("controlledResources") is None
+
+
+@pytest.mark.parametrize("spec", UNFIT)
+def test_a_job_that_cannot_be_run_is_judged_again_when_it_is_resumed(spec):
+    cluster = VcJobCluster(vcjob(THREE, suspend=True, **spec)).settle()
+    assert (cluster.phase, cluster.state["reason"], reasons(cluster)[0]) == ("Aborted", "Suspended", "Invalid")
+    cluster.edit(suspend=False).settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.kinds()) == ("Pending", "Invalid", set())
+    cluster.command("AbortJob").settle().command("ResumeJob").settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.kinds()) == ("Pending", "Invalid", set())
+    cluster.edit(plugins={}, minAvailable=3, maxRetry=3).settle()
+    assert (cluster.alive(), cluster.state.get("reason")) == (ALL, None)
+
+
+@for_each("RestartJob", "ResumeJob", "Nonsense")
+def test_a_command_without_effect_on_a_job_that_cannot_be_run_is_consumed(action):
+    cluster = VcJobCluster(vcjob(THREE, minAvailable=4)).settle()
+    cluster.command(action).settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.kinds()) == ("Pending", "Invalid", set())
+    assert reasons(cluster)[1] == "CommandIssued"
+    assert cluster.status.get("handled") is None
+
+
+def test_a_job_whose_plugins_became_invalid_can_be_ended():
+    cluster = begun(plugins={"svc": [], "ssh": []})
+    cluster.edit(plugins={"svc": [], "ssh": [], "magic": []}).settle()
+    cluster.command("TerminateJob").settle()
+    assert (cluster.phase, cluster.kinds()) == ("Terminated", set())
 
 
 def test_a_running_job_whose_spec_became_unreadable_goes_on_once_it_is_readable():

@@ -4,6 +4,7 @@ The modules of `job` import this package; the webhook's rules read KNOWN.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref, ref_of
 from workers.api.volcano.job import Job
@@ -59,8 +60,8 @@ def remarks(job: Job) -> tuple[str, ...]:
 
 
 def resources(job: Job) -> dict[str, str]:
-    """Returns the entries of `status.controlledResources` while the plugins' objects exist. Raises PluginError."""
-    return {f"plugin-{plugin.name}": plugin.name for plugin in _of(job) if plugin.recorded}
+    """Returns the entries of `status.controlledResources` while the plugins' objects exist."""
+    return {f"plugin-{plugin.name}": plugin.name for plugin in _known(job) if plugin.recorded}
 
 
 def repairs(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Create | Patch, ...]:
@@ -89,9 +90,9 @@ def secrets(job: Job, site: Site) -> tuple[Create, ...]:
 
 
 def removals(job: Job, site: Site, seen: Mapping[Ref, Object | None]) -> tuple[Delete | Discard, ...]:
-    """Returns the steps that delete all plugins' objects. Raises PluginError as `objects` does."""
+    """Returns the steps that delete all plugins' objects; plugins that cannot serve the job have none."""
     steps: list[Delete | Discard] = []
-    for wanted in objects(job, site):
+    for wanted in chain.from_iterable(_possible(plugin, job, site) for plugin in _known(job)):
         ref = ref_of(wanted.kind, wanted.body)
         if not _is_followed(wanted.kind):
             steps.append(Discard(ref))
@@ -108,4 +109,17 @@ def _of(job: Job) -> tuple[Plugin, ...]:
     given = job.spec.plugins or {}
     if unknown := sorted(set(given) - KNOWN):
         raise PluginError(f"plugin {', '.join(unknown)}: not known; there are {', '.join(sorted(KNOWN))}")
+    return _known(job)
+
+
+def _known(job: Job) -> tuple[Plugin, ...]:
+    given = job.spec.plugins or {}
     return tuple(plugin(given[plugin.name] or ()) for plugin in _ORDER if plugin.name in given)
+
+
+def _possible(plugin: Plugin, job: Job, site: Site) -> tuple[Create, ...]:
+    """Returns a plugin's objects; none for a job that it cannot serve."""
+    try:
+        return plugin.objects(job, site)
+    except PluginError:
+        return ()
