@@ -215,7 +215,8 @@ def _drain(draft: _Draft, progress: JobProgress, resources: Mapping[str, str] | 
     waits = phases.cell(progress.phase, "SyncJob").then is PhaseRule.DRAINING
     if waits and view.phase == progress.phase and not removal.victims:
         progress = replace(progress, phase=phases.draining(progress.phase, _tally(view, progress).counts).phase)
-    if not removal.steps and status.expired(view, progress, now):
+    if not removal.victims and status.expired(view, progress, now):
+        # What else is left is deleted with the job, which owns it.
         draft = draft.announce(progress).add(Delete(view.ref, view.job.metadata.uid, "Foreground"))
         return _End(draft, progress)
     draft = _remove(draft, progress, removal, draft.resources if resources is None else resources)

@@ -64,30 +64,31 @@ def deletion(victims: Sequence[ObservedPod]) -> tuple[Step, ...]:
 
 
 def _rest(view: ObservedJob, site: Site) -> Iterator[Step]:
-    """Yields the deletion of the plugins' objects and of the PodGroup."""
-    attached = tuple(_attached(view, site))
-    if attached:
-        yield Together(
-            attached, otherwise=RecordEvent("Warning", "PluginError", "Error removing what plugins made: {error}")
-        )
+    """Yields the deletion of the plugins' objects and of the PodGroup.
+
+    A refused deletion is tried again, except of the Secrets of a job that has ended or is aborted, which are deleted
+    with the job: where a worker may not delete Secrets, no attempt succeeds.
+    """
+    otherwise = RecordEvent("Warning", "PluginError", "Error removing what plugins made: {error}")
+    attached = plugins.removals(view.job, site, {ref: one for ref, one in view.attached.items() if one and _stays(one)})
+    if seen := tuple(step for step in attached if isinstance(step, Delete)):
+        yield Together(seen, otherwise=otherwise)
     groups = tuple(Delete(ref_of(POD_GROUP, group), group["metadata"]["uid"]) for group in view.groups if _stays(group))
     if groups:
         yield Together(
             groups, otherwise=RecordEvent("Warning", "PodGroupError", "Error deleting the PodGroup: {error}")
         )
+    secrets = tuple(step for step in attached if isinstance(step, Discard))
+    if secrets and _may_have_secrets(view):
+        yield Together(secrets, otherwise=otherwise, vital=view.phase not in (*phases.FINAL, "Aborted"))
 
 
-def _attached(view: ObservedJob, site: Site) -> Iterator[Delete | Discard]:
-    """Yields the deletion of the plugins' objects.
+def _may_have_secrets(view: ObservedJob) -> bool:
+    """Returns True if plugins may have created Secrets, which are not observed.
 
-    Secrets are not observed: the status says if plugins have created any. A job at work may have created some in a plan
-    that was cut short before that status was written.
+    The status says it. A job at work may have created some in a plan that was cut short before that status was written.
     """
-    made = view.phase in ("Pending", "Running") or any(map(is_plugin, view.memory.controlled_resources or ()))
-    seen = {ref: one for ref, one in view.attached.items() if one is not None and _stays(one)}
-    for step in plugins.removals(view.job, site, seen):
-        if isinstance(step, Delete) or made:
-            yield step
+    return view.phase in ("Pending", "Running") or any(map(is_plugin, view.memory.controlled_resources or ()))
 
 
 def _stays(body: Object) -> bool:

@@ -629,6 +629,26 @@ def test_a_job_that_is_over_is_deleted_when_its_time_is_up(phase, field):
     assert cluster.job is None
 
 
+def test_a_job_ends_and_is_deleted_where_its_secret_may_not_be():
+    cluster = begun(plugins={"svc": [], "ssh": []}, ttlSecondsAfterFinished=10)
+    cluster.refused["train-ssh"] = "secrets is forbidden"
+    cluster.end().sync()
+    assert (cluster.phase, cluster.kinds()) == ("Completed", {"Pod", "Secret"})
+    cluster.settle()
+    told = [message for reason, message in cluster.events if reason == "PluginError"]
+    assert (cluster.failures, set(told)) == (0, {"Error removing what plugins made: secrets is forbidden"})
+    assert (len(told), cluster.status.get("controlledResources")) == (2, None)
+    assert cluster.wait(10).job is None
+
+
+def test_a_ttl_does_not_wait_for_what_the_job_owns():
+    cluster = begun(plugins={"ssh": []}, ttlSecondsAfterFinished=0)
+    cluster.refused["train-ssh"] = "secrets is forbidden"
+    cluster.end().sync()
+    cluster.sync()
+    assert cluster.job is None
+
+
 def test_an_aborted_job_ignores_the_ttl_of_finished_jobs():
     cluster = begun(ttlSecondsAfterFinished=0)
     cluster.command("AbortJob").settle()

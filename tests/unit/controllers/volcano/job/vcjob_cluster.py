@@ -1,6 +1,7 @@
 """A simulated cluster with one Volcano Job: it carries plans out, admits the gang, and runs the pods."""
 
 import itertools
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Self
 
@@ -34,11 +35,16 @@ class CutShortError(Exception):
     """The plan ends here: the API server refused a step, or the process died."""
 
 
+class RefusedError(CutShortError):
+    """The API server refused a step."""
+
+
 class VcJobCluster:
     """The API server with one job, a store that is never stale, gang admission and the kubelet; actions return self.
 
     objects: all but the job, by address. admitting: whether gangs are admitted at once. stubborn: whether deleted pods
     stay until `reap`. budget: how many single effects the next plan gets before its process dies; None: it lives.
+    refused: by name, why an object may not be created, or a Secret deleted.
     phases: those the status had, in order. events: reason and message, in order. commands: how often each was obeyed.
     measured: what was counted for Prometheus.
     """
@@ -224,9 +230,15 @@ class VcJobCluster:
 
     def _do(self, step: Step) -> None:
         match step:
-            case Together(steps=steps):
-                for each in steps:
-                    self._do(each)
+            case Together(steps=steps, vital=vital, otherwise=otherwise):
+                try:
+                    for each in steps:
+                        self._do(each)
+                except RefusedError as error:
+                    if otherwise:
+                        self._do(replace(otherwise, message=otherwise.message.replace("{error}", str(error))))
+                    if vital:
+                        raise
             case RecordEvent(type=type_, reason=reason, message=message):
                 self.events.append((reason, message))
                 self.types[reason] = type_
@@ -261,6 +273,8 @@ class VcJobCluster:
                 elif ref in self.objects and self.objects[ref]["metadata"]["uid"] == uid:
                     self._delete(ref)
             case Discard(ref=ref):
+                if ref.name in self.refused:
+                    raise RefusedError(self.refused[ref.name])
                 self.objects.pop(ref, None)
             case Patch(ref=ref, body=body, resource_version=version):
                 if ref.kind == VC_JOB:
@@ -275,7 +289,7 @@ class VcJobCluster:
     def _create(self, kind: Kind, body: Object) -> None:
         ref = ref_of(kind, body)
         if ref.name in self.refused:
-            raise CutShortError(self.refused[ref.name])
+            raise RefusedError(self.refused[ref.name])
         if ref in self.objects:
             return
         metadata = {**body["metadata"], "creationTimestamp": times.render(self.now)}
