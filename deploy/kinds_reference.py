@@ -22,8 +22,8 @@ _OURS: Mapping[str, tuple[str, ...]] = {
     "scaledobjects.keda.sh": ("status.memory",),
     "jobs.batch.volcano.sh": (
         *("spec.activeDeadlineSeconds", "spec.restartBackoff", "spec.suspend", "spec.ttlSecondsAfterAborted"),
-        *("status.delayed", "status.failures", "status.groupPhase", "status.handled", "status.killing"),
-        *("status.observedGeneration", "status.present", "status.restartTime", "status.startTime"),
+        *("status.admittedMembers", "status.delayed", "status.failures", "status.groupPhase", "status.handled"),
+        *("status.killing", "status.observedGeneration", "status.present", "status.restartTime", "status.startTime"),
     ),
     "cronjobs.batch.volcano.sh": tuple(
         f"spec.jobTemplate.spec.{name}"

@@ -390,6 +390,8 @@ class JobStatus(Model):
     """By task, the indexes (``0-2,5``) of the pods of this version that were there. Not Volcano's."""
     group_phase: str | None = None
     """Unknown while the PodGroup is, so that its policies act once. Not Volcano's."""
+    admitted_members: int | None = None
+    """Pods of the admitted gang, while a larger one waits for its admission. Not Volcano's."""
     observed_generation: int | None = None
     """The generation of the spec that was decided on last. Not Volcano's."""
 

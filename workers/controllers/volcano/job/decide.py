@@ -262,6 +262,7 @@ def _work(draft: _Draft, progress: JobProgress) -> _End:
     view = draft.view
     if progress.phase == "Restarting" and transitions.waits(progress, draft.now):
         return _restart(draft, progress)
+    progress = replace(progress, admitted=sync.admitted(view))
     draft = _write_first(draft, progress)
     if view.new:
         draft = draft.add(
@@ -301,9 +302,11 @@ def _write_first(draft: _Draft, progress: JobProgress) -> _Draft:
     """Writes a decided action before it is carried out, and the error of a reconcile that fails repeatedly."""
     view = draft.view
     decided = replace(progress, records=(), ignored=None, timers=timers.stored(progress.timers))
+    known = transitions.remembered(view)
     if view.failures >= _REPORT_AFTER and view.error:
         progress = replace(progress, reason="Retrying", message=view.error)
-    elif decided == transitions.remembered(view):
+    # The admission of a larger gang is written with the rest: nothing that this plan does depends on it.
+    elif decided == (replace(known, admitted=None) if decided.admitted is None else known):
         return draft
     return draft.write(progress, _tally(view, progress), draft.resources).announce(progress)
 

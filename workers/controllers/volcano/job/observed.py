@@ -53,6 +53,11 @@ class ObservedPod:
         return str((self.body.get("status") or {}).get("phase") or "Pending")
 
     @property
+    def placed(self) -> bool:
+        """True if it has, or had, a node."""
+        return bool((self.body.get("spec") or {}).get("nodeName")) or self.phase != "Pending"
+
+    @property
     def leaving(self) -> bool:
         """True while it is being deleted."""
         return bool(self.body["metadata"].get("deletionTimestamp"))

@@ -14,6 +14,8 @@ from workers.controllers.volcano.job.transitions import JobProgress
 #: Length of the history: a job that is suspended every night would fill its status.
 HISTORY = 50
 
+#: Fields whose zero is written.
+_ZEROS = frozenset({"minAvailable", "admittedMembers"})
 _SECOND = timedelta(seconds=1)
 
 
@@ -45,12 +47,13 @@ def render(
         "restartTime": times.render(progress.ready_at) if progress.ready_at else None,
         "startTime": times.render(progress.started) if progress.started else None,
         "groupPhase": "Unknown" if view.group_phase == "Unknown" else None,
+        "admittedMembers": progress.admitted,
         "observedGeneration": view.body["metadata"].get("generation"),
     }
     if not is_settled(view, progress):
         computed |= _numbers(tally)
     merged = {**seen, **computed}
-    return {name: value for name, value in merged.items() if value or name == "minAvailable"}
+    return {name: value for name, value in merged.items() if value or (name in _ZEROS and value is not None)}
 
 
 def is_settled(view: ObservedJob, progress: JobProgress) -> bool:

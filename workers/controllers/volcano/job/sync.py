@@ -13,6 +13,7 @@ from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import OUT_OF_SYNC, ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
 from workers.controllers.volcano.job.transitions import JobProgress
+from workers.controllers.volcano.podgroup.group import GroupGrant
 from workers.decision.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
 #: Interval of checks for a queue or a foreign claim: their creation does not notify the job.
@@ -176,7 +177,7 @@ def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -
     victims = tuple(
         pod for pod in view.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), progress.version)
     )
-    gang = _gang(view)
+    gang = _gang(view, progress)
     places = list(islice(_free(view, gang), BATCH + 1)) if view.queue is not None else []
     made = tuple(places[:BATCH])
     bodies = tuple(_create(view, progress, site, place, gang) for place in made)
@@ -215,12 +216,30 @@ def _free(view: ObservedJob, gang: Mapping[str, int]) -> Iterator[Place]:
                 yield task.name, index
 
 
-def _gang(view: ObservedJob) -> Mapping[str, int]:
+def admitted(view: ObservedJob) -> int | None:
+    """Returns the size of the admitted gang while a larger one waits for its admission; None otherwise.
+
+    An admitted PodGroup says its size until its gang is whole. The PodGroup of a whole gang has only the size that the
+    job asks for: the smaller one is stored in the job's status before the job asks for more.
+    """
+    if view.group is None or _group_waits(view):
+        return None
+    asked = podgroup.members(view.job, _later(view))
+    if sum(pod.placed and not pod.leaving for pod in view.pods) >= asked:
+        return None
+    grant = GroupGrant.parse(view.group["status"].get("admittedFor") or {})
+    current = (view.group.get("spec") or {}).get("minMember")
+    sizes = (grant.least if grant else None, view.memory.admitted_members, current)
+    known = next((size for size in sizes if size is not None), asked)
+    return known if known < asked else None
+
+
+def _gang(view: ObservedJob, progress: JobProgress) -> Mapping[str, int]:
     """Returns the number of pods of the admitted gang by task; they have the lowest indexes."""
     later = _later(view)
-    admitted = ((view.group or {}).get("spec") or {}).get("minMember")
-    if admitted != podgroup.members(view.job, later):
-        # The gang's size changes in this plan: the new size has not been admitted yet.
+    current = ((view.group or {}).get("spec") or {}).get("minMember")
+    if progress.admitted is not None or current != podgroup.members(view.job, later):
+        # The new size of the gang has not been admitted yet.
         return {}
     return podgroup.chosen(view.job, priorities(view), later)
 

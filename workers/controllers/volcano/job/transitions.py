@@ -39,7 +39,8 @@ class JobRequest:
 class JobProgress:
     """The state of a job in one decision.
 
-    records: Events of this decision. ignored: a policy that matched and cannot act.
+    admitted: size of the admitted gang, while a larger one waits for its admission. records: Events of this decision.
+    ignored: a policy that matched and cannot act.
     """
 
     phase: Phase
@@ -52,6 +53,7 @@ class JobProgress:
     handled: tuple[str, ...]
     ready_at: datetime | None
     started: datetime | None
+    admitted: int | None = None
     records: tuple[RecordEvent, ...] = ()
     ignored: str | None = None
 
@@ -89,6 +91,7 @@ def remembered(view: ObservedJob) -> JobProgress:
         handled=memory.handled or (),
         ready_at=times.parse(memory.restart_time) if memory.restart_time else None,
         started=times.parse(memory.start_time) if memory.start_time else None,
+        admitted=memory.admitted_members,
     )
 
 
@@ -143,7 +146,7 @@ def _effective_phase(progress: JobProgress, request: JobRequest) -> Phase:
 
 def ended(progress: JobProgress) -> JobProgress:
     """Returns the progress of a job in its final phase; pods still at work belong to an older version."""
-    return replace(progress, version=progress.version + 1, killing=(), timers=(), ready_at=None)
+    return replace(progress, version=progress.version + 1, killing=(), timers=(), ready_at=None, admitted=None)
 
 
 def is_target(one: Killing, pod: ObservedPod) -> bool:
@@ -197,7 +200,7 @@ def _killed(progress: JobProgress, cell: JobTransition, spec: JobSpec) -> JobPro
     """Kills all pods of the current version. After the last retry finished pods stay, with their logs."""
     keeps = cell.operation is Operation.KILL_SOFT or progress.retries >= spec.max_retry - 1
     one = Killing(retain="soft" if keeps else "none", version=progress.version)
-    return replace(progress, version=progress.version + 1, killing=(one,), timers=())
+    return replace(progress, version=progress.version + 1, killing=(one,), timers=(), admitted=None)
 
 
 def _led(progress: JobProgress, cell: JobTransition, request: JobRequest, spec: JobSpec, now: datetime) -> JobProgress:

@@ -179,7 +179,45 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
     assert cluster.group is not None
     assert cluster.group["spec"]["minMember"] == 3
     cluster.delete("train-b-1").settle()
-    assert held(cluster) == ["b-0"]
+    assert held(cluster) == ["b-0", "b-1"]
+    cluster.grouped("Pending").settle()
+    assert cluster.status.get("admittedMembers") is None
+    cluster.delete("train-b-1").settle()
+    assert held(cluster) == ["b-0"], "the larger gang is admitted"
+
+
+@for_each(*range(1, 7))
+def test_no_pod_of_a_larger_gang_starts_before_its_admission(budget: int) -> None:
+    """The plan that asks for more may be cut short at any step, and the old gang be whole or not."""
+    for group in ({"phase": "Running"}, {"phase": "Inqueue", "admittedFor": {"minMember": 2}}):
+        cluster = VcJobCluster(vcjob(task("w", 2))).start().grouped(**group)
+        cluster.edit(tasks=[task("w", 4)], minAvailable=4)
+        cluster.budget = budget
+        cluster.sync()
+        cluster.settle()
+        assert held(cluster) == ["w-2", "w-3"]
+
+
+def test_no_pod_of_a_much_larger_gang_starts_before_its_admission() -> None:
+    cluster = VcJobCluster(vcjob(task("w", 2))).start().grouped("Running")
+    cluster.edit(tasks=[task("w", 1002)], minAvailable=1002).settle()
+    assert (len(cluster.pods), len(held(cluster))) == (1002, 1000)
+
+
+def test_a_gang_that_was_of_nobody_is_admitted_before_its_pods_start() -> None:
+    cluster = VcJobCluster(vcjob(task("w", 2, minAvailable=0), metadata={"generation": 2}, minAvailable=0)).settle()
+    cluster.edit(tasks=[task("w", 4)], minAvailable=4)
+    cluster.budget = 2
+    cluster.sync()
+    assert cluster.status["admittedMembers"] == 0
+    assert held(cluster.settle()) == ["w-0", "w-1", "w-2", "w-3"]
+
+
+def test_a_gang_that_becomes_larger_among_pods_that_run_needs_no_admission() -> None:
+    cluster = settled(task("w", 4, minAvailable=2)).run().settle()
+    cluster.edit(minAvailable=4, tasks=[task("w", 4)]).settle()
+    cluster.delete("train-w-0").settle()
+    assert ("train-w-0" in cluster.pods, "w-0" in held(cluster)) == (True, False)
 
 
 @cases(
