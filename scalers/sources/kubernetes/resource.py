@@ -8,12 +8,12 @@ from pydantic import model_validator
 
 from penstock.parameters import ParameterError
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
-from scalers.concurrency import side_by_side
 from scalers.sources.field_properties import value_of
 from scalers.sources.http import extracting
+from scalers.sources.kubernetes.each_by_itself import each_by_itself
 from workers.api.kinds import CONFIG_MAP, SECRET, Ref
 from workers.client.rest import Cluster
-from workers.errors import ClusterError, NotFound
+from workers.errors import NotFound
 
 _M = (Source.METADATA,)
 
@@ -66,11 +66,13 @@ class KubernetesResource(Scaler):
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
         refs = list(dict.fromkeys(scaler.ref for scaler in scalers))
-        data = dict(zip(refs, await side_by_side(_data(cluster, ref) for ref in refs), strict=True))
+        data = dict(zip(refs, await each_by_itself(_data(cluster, ref) for ref in refs), strict=True))
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
-    def number(self, data: dict[str, str] | None) -> float | Exception:
+    def number(self, data: dict[str, str] | SourceError | None) -> float | Exception:
         """Returns the number at the key, or a SourceError, which never quotes the value: it may be secret."""
+        if isinstance(data, SourceError):
+            return data
         if data is None:
             return SourceError(f"{self.ref} does not exist")
         if self.key not in data:
@@ -103,13 +105,11 @@ class KubernetesResource(Scaler):
 
 
 async def _data(cluster: Cluster, ref: Ref) -> dict[str, str] | None:
-    """Returns the entries of a ConfigMap or Secret, None if it does not exist. Raises SourceError."""
+    """Returns the entries of a ConfigMap or Secret, None if it does not exist. Raises SourceError, ClusterError."""
     try:
         body: Any = await cluster.get(ref)
         return body.get("data") or {}
     except NotFound:
         return None
-    except ClusterError as error:
-        raise SourceError(f"the API server: {error}") from error
     except AttributeError:
         raise SourceError(f"the API server: what it answers for {ref} is no object") from None

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
-from scalers.concurrency import side_by_side
 from scalers.sources.field_properties import text_of, value_of
+from scalers.sources.kubernetes.each_by_itself import each_by_itself
 from workers.api.kinds import POD, Object
 from workers.client.rest import Cluster
-from workers.errors import ClusterError, Invalid
+from workers.errors import Invalid
 
 _M = (Source.METADATA,)
 
@@ -39,26 +39,24 @@ class KubernetesWorkload(Scaler):
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
         places = list(dict.fromkeys((scaler.within, scaler.pod_selector) for scaler in scalers))
-        found = dict(zip(places, await side_by_side(_pods(cluster, *place) for place in places), strict=True))
+        found = dict(zip(places, await each_by_itself(_pods(cluster, *place) for place in places), strict=True))
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
-    def count(self, pods: list[Object] | Exception) -> float | Exception:
+    def count(self, pods: list[Object] | SourceError) -> float | Exception:
         """Returns the number of pods, or of their nodes."""
-        if isinstance(pods, Exception):
+        if isinstance(pods, SourceError):
             return pods
         if not self.group_by_node:
             return float(len(pods))
         return float(len({node for pod in pods if (node := pod["spec"].get("nodeName"))}))
 
 
-async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object] | Exception:
-    """Returns the pods, or the SourceError of a selector that is refused. Raises SourceError."""
+async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object]:
+    """Returns the pods. Raises SourceError, also for a selector that is refused, and ClusterError."""
     try:
         pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_RUNNING)
     except Invalid as error:
-        return SourceError(f"podSelector: {error}")
-    except ClusterError as error:
-        raise SourceError(f"the API server: {error}") from error
+        raise SourceError(f"podSelector: {error}") from error
     except (AttributeError, KeyError, TypeError):
         raise SourceError("the API server: what it answers is no list of pods") from None
     return pods
