@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 from xml.etree import ElementTree
 
@@ -107,10 +107,13 @@ def number(value: Any, path: str) -> float | None:
 
         try:
             result = float(parse_quantity(value.strip()))
-        except (ValueError, InvalidOperation, IndexError, OverflowError):
+        except (ValueError, ArithmeticError, IndexError):
             raise SourceError(f"what is at {path} is a text that is no number") from None
     elif isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        result = float(value)
+        try:
+            result = float(value)
+        except OverflowError:
+            raise SourceError(f"what is at {path} is too large") from None
     else:
         raise SourceError(f"what is at {path} is no number")
     if not math.isfinite(result):

@@ -77,15 +77,16 @@ class KubernetesResource(Scaler):
             return SourceError(f"{self.ref} does not exist")
         if self.key not in data:
             return SourceError(f"{self.ref} has no key {self.key}")
-        body = data[self.key].encode()
-        if self.resource_kind == "Secret":
-            body = base64.b64decode(body)
         try:
-            return self._read(body)
+            return self._read(data[self.key])
         except SourceError as error:
             return SourceError(f"{self.ref}: {self.key}: {error}")
+        # Whatever else a parser raises for a value is that value's fault, and no other object's.
+        except (ArithmeticError, ValueError, RecursionError):
+            return SourceError(f"{self.ref}: {self.key}: it cannot be read")
 
-    def _read(self, body: bytes) -> float:
+    def _read(self, entry: str) -> float:
+        body = base64.b64decode(entry) if self.resource_kind == "Secret" else entry.encode()
         if self.value_location is not None:
             read = extracting.from_json if self.format == "json" else extracting.from_yaml
             value = read(body, self.value_location)

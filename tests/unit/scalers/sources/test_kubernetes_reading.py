@@ -9,7 +9,7 @@ from penstock.parameters import Trigger
 from penstock.scaler import SourceError
 from scalers.sources.kubernetes.resource import KubernetesResource
 from scalers.sources.kubernetes.workload import KubernetesWorkload
-from tests.support.tables import for_each
+from tests.support.tables import cases, for_each
 from workers.api.kinds import Kind, Object, Ref
 from workers.errors import ClusterError, Conflict, Forbidden, Gone, Unavailable
 
@@ -76,3 +76,35 @@ async def test_a_server_that_answers_nobody_is_a_failure_of_all(kind: Any) -> No
     down = Unavailable("no connection")
     with pytest.raises(SourceError, match="no connection"):
         await read(Namespaces(one=down, other=down), trigger(kind, "one"), trigger(kind, "other"))
+
+
+YAML, JSON = {"format": "yaml", "valueLocation": "a"}, {"format": "json", "valueLocation": "a"}
+DIGITS = "1" + "0" * 400
+
+
+@cases(
+    ("digits", DIGITS, {}, "is inf"),
+    ("an integer of many digits", DIGITS, {"valueType": "int64"}, "too large"),
+    ("an integer of very many digits", DIGITS * 20, {"valueType": "int64"}, "no number of type int64"),
+    ("a quantity", "9e999999k", {"valueType": "quantity"}, "a text that is no number"),
+    ("a quantity in JSON", '{"a":"9e999999k"}', JSON, "a text that is no number"),
+    ("digits in YAML", f"a: {DIGITS}", YAML, "too large"),
+)
+async def test_an_odd_value_is_of_its_object_alone(text: str, more: dict[str, str], message: str) -> None:
+    good, bad = await read(
+        Namespaces(good="7", bad=text),
+        trigger(KubernetesResource, "good"),
+        trigger(KubernetesResource, "bad", **more),
+    )
+    assert good == 7
+    assert isinstance(bad, SourceError)
+    assert message in str(bad)
+    assert "configmap bad/c: n: " in str(bad).lower()
+
+
+async def test_a_secret_that_is_no_base64_is_unknown_by_itself() -> None:
+    secret = trigger(KubernetesResource, "bad", resourceKind="Secret")
+    good, bad = await read(Namespaces(good="7", bad="x"), trigger(KubernetesResource, "good"), secret)
+    assert good == 7
+    assert isinstance(bad, SourceError)
+    assert str(bad).endswith("n: it cannot be read")
