@@ -44,7 +44,7 @@ class MetricsAPI(WebSource):
     target_value: float = parameter(sources=_M, gt=0, description="value that one Job is meant for")
     activation_target_value: float = parameter(0.0, sources=_M, description="the trigger is active above this value")
     format: Literal["json", "yaml", "xml", "prometheus"] = parameter(
-        "json", sources=_M, description="format of the answer"
+        "json", sources=_M, description="format of the answer; YAML up to 256 KB, whose aliases are not followed"
     )
     aggregate_from_kube_service_endpoints: bool = parameter(
         False, sources=_M, description="ask every ready endpoint of the Service that the URL names"

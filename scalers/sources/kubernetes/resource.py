@@ -25,7 +25,9 @@ class KubernetesResource(Scaler):
     resource_kind: Literal["ConfigMap", "Secret"] = parameter(sources=_M, description="kind of the object that is read")
     resource_name: str = parameter(sources=_M, description="name of the object")
     key: str = parameter(sources=_M, description="key whose entry holds the number")
-    format: Literal["number", "json", "yaml"] = parameter("number", sources=_M, description="how the entry is read")
+    format: Literal["number", "json", "yaml"] = parameter(
+        "number", sources=_M, description="how the entry is read; YAML up to 256 KB, whose aliases are not followed"
+    )
     value_location: str | None = parameter(
         None,
         sources=_M,

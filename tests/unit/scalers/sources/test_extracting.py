@@ -25,6 +25,15 @@ COUNTERS = b"# TYPE jobs counter\njobs 4\n# TYPE done_total counter\ndone_total 
     ("JSON, a dot in a name", extracting.from_json, b'{"a.b":4}', r"a\.b", 4),
     ("JSON, null", extracting.from_json, b'{"a":null}', "a", None),
     ("YAML, a quantity", extracting.from_yaml, b"a:\n- b: 250m\n", "a.0.b", 0.25),
+    ("YAML, a text", extracting.from_yaml, b"a: '12'\n", "a", 12),
+    ("YAML, to base 16", extracting.from_yaml, b"a: 0x1f\n", "a", 31),
+    ("YAML, null", extracting.from_yaml, b"a: ~\n", "a", None),
+    ("YAML, nothing", extracting.from_yaml, b"a:\nb: 2", "a", None),
+    ("YAML, the last of a name", extracting.from_yaml, b"a: 1\na: 2", "a", 2),
+    ("YAML, nested", extracting.from_yaml, b"x: {a: [0]}\na: [{x: 0}, [1, {b: 7, c: [9]}]]\n", "a.1.1.b", 7),
+    ("YAML, beside an alias", extracting.from_yaml, b"x: &x {y: 1}\nz: {<<: *x, w: *x}\na: {<<: *x, b: 3}\n", "a.b", 3),
+    ("YAML, at an anchor", extracting.from_yaml, b"a: &a 3\n", "a", 3),
+    ("YAML, keys that are no texts", extracting.from_yaml, b"? [a]\n: 1\na: 2\n", "a", 2),
     ("XML", extracting.from_xml, b"<r><a><b>3</b></a></r>", "r.a.b", 3),
     ("XML, the second", extracting.from_xml, b"<r><a>1</a><a>2</a></r>", "r.a.1", 2),
     ("text, the first of a name", extracting.from_prometheus, TEXT, "work", 3),
@@ -47,6 +56,19 @@ def test_found(read, body: bytes, path: str, value: float | None) -> None:
     ("no YAML", extracting.from_yaml, b"a: [", "a", "is not YAML"),
     ("YAML, not a number", extracting.from_yaml, b"a: .nan", "a", "is nan"),
     ("YAML, beyond the end", extracting.from_yaml, b"a: [1]", "a.1", "nothing at a.1"),
+    ("YAML, below a number", extracting.from_yaml, b"a: 1", "a.b", "nothing at a.b"),
+    ("YAML, a list", extracting.from_yaml, b"a: [1]", "a", "no number"),
+    ("YAML, a date", extracting.from_yaml, b"a: 2001-12-14", "a", "no number"),
+    ("YAML, a tag that is not known", extracting.from_yaml, b"a: !x 1", "a", "no number"),
+    ("YAML, empty", extracting.from_yaml, b"", "a", "nothing at a"),
+    ("YAML, two documents", extracting.from_yaml, b"a: 1\n---\na: 2", "a", "several documents"),
+    ("YAML, broken behind the number", extracting.from_yaml, b"a: 1\nb: [", "a", "is not YAML"),
+    ("YAML, an alias", extracting.from_yaml, b"x: &x 1\na: *x", "a", "an alias"),
+    ("YAML, through an alias", extracting.from_yaml, b"x: &x {b: 1}\na: *x", "a.b", "an alias"),
+    ("YAML, merged", extracting.from_yaml, b"x: &x {b: 1}\na: {<<: *x}", "a.b", "nothing at a.b"),
+    ("YAML, too large", extracting.from_yaml, b"a: 1\n#" + b"x" * extracting.LARGEST_YAML, "a", "larger than 256 KB"),
+    ("YAML, nested deeply", extracting.from_yaml, b"a: 1\nb: " + b"[" * 900 + b"]" * 900, "a", "200 levels deep"),
+    ("YAML, to base 60", extracting.from_yaml, b"a: 1" + b":1" * 100_000, "a", "no number"),
     ("no XML", extracting.from_xml, b"<r>", "r", "is not XML"),
     ("entities", extracting.from_xml, b'<!DOCTYPE r [<!ENTITY x "1">]><r>&x;</r>', "r", "document type"),
     ("no such text", extracting.from_prometheus, b"work{ 3", "work", "not in Prometheus' text"),
@@ -58,6 +80,12 @@ def test_found(read, body: bytes, path: str, value: float | None) -> None:
 def test_refused(read, body: bytes, path: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
         read(body, path)
+
+
+def test_a_small_document_stays_small() -> None:
+    """Ten lines of merges stand for 9 to the power of ten maps."""
+    lines = ["k0: &k0 {x: 1}", *(f"k{i}: &k{i} {{<<: [{', '.join([f'*k{i - 1}'] * 9)}]}}" for i in range(1, 10))]
+    assert extracting.from_yaml("\n".join([*lines, "v: 5"]).encode(), "v") == 5
 
 
 @given(body=st.binary(max_size=60), path=st.text("ab.#0*?{}\"'=|@\\", min_size=1, max_size=8))

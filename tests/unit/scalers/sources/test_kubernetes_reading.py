@@ -88,7 +88,11 @@ DIGITS = "1" + "0" * 400
     ("an integer of very many digits", DIGITS * 20, {"valueType": "int64"}, "no number of type int64"),
     ("a quantity", "9e999999k", {"valueType": "quantity"}, "a text that is no number"),
     ("a quantity in JSON", '{"a":"9e999999k"}', JSON, "a text that is no number"),
+    ("a date in YAML", "a: 2001-13-45", YAML, "no number"),
     ("digits in YAML", f"a: {DIGITS}", YAML, "too large"),
+    ("very many digits in YAML", f"a: {DIGITS * 20}", YAML, "no number"),
+    ("a tag that does not fit", "a: !!int ''", YAML, "no number"),
+    ("nesting in YAML", "[" * 5_000, YAML, "levels deep"),
 )
 async def test_an_odd_value_is_of_its_object_alone(text: str, more: dict[str, str], message: str) -> None:
     good, bad = await read(
