@@ -102,12 +102,25 @@ class BacklogTables:
 
 
 def matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
-    """Returns whether a topic's words fit: ``*`` is one word, ``#`` any number of them."""
-    if not pattern:
-        return not key
-    if pattern[0] == "#":
-        return any(matches(pattern[1:], key[start:]) for start in range(len(key) + 1))
-    return bool(key) and pattern[0] in ("*", key[0]) and matches(pattern[1:], key[1:])
+    """Returns whether a topic's words fit: ``*`` is one word, ``#`` any number of them.
+
+    It takes no more steps than the product of both lengths.
+    """
+    at = place = 0
+    wildcard, tried = -1, 0
+    while at < len(key):
+        if place < len(pattern) and pattern[place] == "#":
+            wildcard, tried = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("*", key[at]):
+            at, place = at + 1, place + 1
+        elif wildcard >= 0:
+            # The last wildcard takes one word more.
+            tried += 1
+            at, place = tried, wildcard + 1
+        else:
+            return False
+    return all(word == "#" for word in pattern[place:])
 
 
 async def ask(link: RedisLink, questions: Sequence[Backlog]) -> Sequence[Answer]:

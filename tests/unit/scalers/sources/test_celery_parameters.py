@@ -1,9 +1,12 @@
 """Parameters of the `celery` trigger, the broker URLs it takes, and which messages come from which queue."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.connections import Connections
 from penstock.errors import SourceError
@@ -127,9 +130,17 @@ def test_which_queue_a_held_message_came_from(exchange: str, key: str, reaches: 
     ("no further word", "a.#", "a", True),
     ("words between", "a.#.c", "a.x.y.c", True),
     ("words between, and a wrong end", "a.#.c", "a.x.y.d", False),
+    ("a word that stands twice", "#.c", "c.x.c", True),
+    ("many wildcards", ".".join("#" * 20 + "x"), ".".join("a" * 40), False),
 )
 def test_topics(pattern: str, key: str, fits: bool) -> None:
     assert matches(pattern.split("."), key.split(".")) is fits
+
+
+@given(pattern=st.text("ab*#", max_size=6), key=st.text("ab", max_size=6))
+def test_topics_of_short_words_are_patterns_of_letters(pattern: str, key: str) -> None:
+    expression = pattern.replace("*", ".").replace("#", ".*")
+    assert matches(pattern, key) is bool(re.fullmatch(expression, key))
 
 
 async def test_on_rabbitmq_nothing_of_a_question_goes_on_when_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
