@@ -218,8 +218,8 @@ class Triggers:
             return known.parsed if known and isinstance(error, Unavailable) else self._refused(error, specs)
         parsed = await self._parsed(ref, uid, specs, _Supplies(variables, absent, supplied))
         plain = not any(spec.get("authenticationRef") for spec in specs)
-        # A wrong environment of a workload may be corrected in the workload, which does not change the object.
-        elsewhere = parsed.problem and ref.kind == SCALED_OBJECT and _names_variables(specs)
+        # A wrong variable may be corrected in a ConfigMap, a Secret or the target, which does not change the object.
+        elsewhere = parsed.problem and _names_variables(specs)
         if len(credentials) == len(supplied) and not elsewhere:
             remember(self._known, uid, _Known(current, parsed, credentials, since, plain), self._limit)
         return parsed

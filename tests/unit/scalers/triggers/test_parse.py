@@ -152,6 +152,24 @@ async def test_an_environment_that_cannot_be_read_again_goes_on(cluster: Cluster
     assert await triggers.parse(REF, spec) is first
 
 
+@cases(
+    ("malformed", {"address": "a"}),
+    ("missing", {}),
+)
+async def test_a_wrong_variable_is_a_problem_until_its_config_map_is_corrected(
+    wrong: dict[str, str], cluster: Cluster
+) -> None:
+    spec = body(trigger(None, address="", addressFromEnv="address"), env=())
+    [container] = spec["spec"]["jobTargetRef"]["template"]["spec"]["containers"]
+    container["envFrom"] = [{"configMapRef": {"name": "places"}}]
+    cluster.config_map("places", **wrong)
+    triggers = Triggers(lookups=cluster.lookups(seconds=30))
+    assert "address" in str((await triggers.parse(REF, spec)).problem)
+    cluster.config_map("places", address="a:1")
+    cluster.now += 31
+    assert (await triggers.parse(REF, spec)).problem is None
+
+
 async def test_a_secret_that_is_gone_is_a_problem_until_it_is_back(cluster: Cluster) -> None:
     triggers = Triggers(lookups=cluster.lookups(seconds=30))
     await triggers.parse(REF, body(trigger()))
