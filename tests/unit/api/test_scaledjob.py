@@ -10,6 +10,21 @@ from workers.errors import UserError
 TRIGGER = {"type": "redis", "metadata": {"listName": "work"}}
 
 
+def pod(**template):
+    """The field of a spec with this pod template."""
+    return {"jobTargetRef": {"template": template}}
+
+
+def container(**fields):
+    """The field of a spec with one container."""
+    return pod(spec={"containers": [{"name": "main", **fields}]})
+
+
+def value_from(**source):
+    """The field of a spec with one variable that is set from elsewhere."""
+    return container(env=[{"name": "A", "valueFrom": source}])
+
+
 def test_every_field_of_keda_is_read():
     target = {"template": {"spec": {}}, "backoffLimit": 2}
     body = scaled_job(
@@ -63,6 +78,12 @@ def test_a_short_manifest_has_kedas_defaults():
     ("null is not set", {}, {"minReplicaCount": None, "rollout": None, "scalingStrategy": None}),
     ("null metadata", {"labels": None, "annotations": None, "finalizers": None}, {}),
     ("triggers without names", {}, {"triggers": [TRIGGER, TRIGGER]}),
+    ("a variable without a value", {}, container(env=[{"name": "A"}, {"name": "B", "value": None}])),
+    ("a variable of the pod", {}, value_from(fieldRef={"fieldPath": "metadata.name"})),
+    ("a ConfigMap without a name", {}, value_from(configMapKeyRef={"key": "k", "optional": True})),
+    ("a whole ConfigMap", {}, container(envFrom=[{"configMapRef": {"name": "c"}, "prefix": None}])),
+    ("null in a pod template", {}, pod(metadata={"labels": None}, spec={"containers": None})),
+    ("a null environment", {}, container(env=None, envFrom=None)),
     ("useCachedMetrics switched off", {}, {"triggers": [{**TRIGGER, "type": "cpu", "useCachedMetrics": False}]}),
 )
 def test_what_keda_accepts_is_accepted(metadata, spec):
@@ -76,6 +97,26 @@ def test_what_keda_accepts_is_accepted(metadata, spec):
         ({"jobTargetRef": {"template": {"spec": ["a"]}}}, "spec.jobTargetRef.template.spec: must be an object"),
         ({"jobTargetRef": {"template": {"metadata": 1}}}, "spec.jobTargetRef.template.metadata: must be an object"),
         ({"jobTargetRef": None}, "spec.jobTargetRef: "),
+        (pod(metadata={"labels": ["a"]}), "spec.jobTargetRef.template.metadata.labels: must be an object"),
+        (pod(metadata={"annotations": {"a": 1}}), "spec.jobTargetRef.template.metadata.annotations.a: must be a text"),
+        (pod(spec={"containers": "x"}), "spec.jobTargetRef.template.spec.containers: must be a list"),
+        (pod(spec={"containers": {"name": "m"}}), "spec.jobTargetRef.template.spec.containers: must be a list"),
+        (pod(spec={"containers": ["x"]}), "spec.jobTargetRef.template.spec.containers[0]: must be an object"),
+        (pod(spec={"initContainers": [None]}), "spec.jobTargetRef.template.spec.initContainers[0]: must be an obj"),
+        (container(env={"A": "1"}), "template.spec.containers[0].env: must be a list"),
+        (container(env=["A"]), "template.spec.containers[0].env[0]: must be an object"),
+        (container(env=[{"value": "x"}]), "template.spec.containers[0].env[0].name: is required"),
+        (
+            container(env=[{"name": "A"}, {"name": "B", "value": 5}]),
+            "containers[0].env[1].value: must be a text",
+        ),
+        (container(env=[{"name": "A", "valueFrom": "x"}]), "containers[0].env[0].valueFrom: must be an object"),
+        (value_from(configMapKeyRef={"name": "c"}), "env[0].valueFrom.configMapKeyRef.key: is required"),
+        (value_from(secretKeyRef={"name": 1, "key": "k"}), "env[0].valueFrom.secretKeyRef.name: must be a text"),
+        (value_from(secretKeyRef="s"), "env[0].valueFrom.secretKeyRef: must be an object"),
+        (container(envFrom=["x"]), "template.spec.containers[0].envFrom[0]: must be an object"),
+        (container(envFrom=[{"prefix": 1}]), "template.spec.containers[0].envFrom[0].prefix: must be a text"),
+        (container(envFrom=[{"secretRef": "s"}]), "containers[0].envFrom[0].secretRef: must be an object"),
         ({"triggers": []}, "spec.triggers: "),
         ({"triggers": None}, "spec.triggers: "),
         ({"triggers": [{"metadata": {}}]}, "spec.triggers[0].type: "),

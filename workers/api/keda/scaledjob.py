@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from workers.api import model
 from workers.api.eventing.push_settings import PushSettings
+from workers.api.keda import pod_template
 from workers.api.kinds import SCALED_JOB, Object
 from workers.api.model import Found, Items, Model, Natural32, Positive32, Text, refuse
 
@@ -175,10 +176,8 @@ class ScaledJobSpec(Model):
         if not isinstance(template, dict):
             yield ("jobTargetRef", "template"), "is required and must be a pod template"
         else:
-            for part in ("metadata", "spec"):
-                # Null is none, as everywhere in a manifest.
-                if not isinstance(template.get(part) or {}, dict):
-                    yield ("jobTargetRef", "template", part), "must be an object"
+            for path, text in pod_template.problems(template):
+                yield ("jobTargetRef", "template", *path), text
         yield from common_problems(self.triggers)
         for index, trigger in enumerate(self.triggers):
             if trigger.metric_type is not None:

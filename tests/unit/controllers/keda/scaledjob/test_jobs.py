@@ -107,7 +107,7 @@ def test_the_rest_of_the_target_is_copied_as_it_is():
         "backoffLimit": 0,
         "parallelism": 3,
         "unknown": {"kept": True},
-        "template": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"containers": [1]}},
+        "template": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"containers": [{"a": 1}]}},
     }
     spec = build(jobTargetRef=target)["spec"]
     assert {key: spec[key] for key in ("backoffLimit", "parallelism", "unknown")} == {
@@ -120,5 +120,5 @@ def test_the_rest_of_the_target_is_copied_as_it_is():
         "annotations": {"c": "d"},
         "generateName": "work-",
     }
-    assert spec["template"]["spec"]["containers"] == [1]
+    assert spec["template"]["spec"]["containers"] == [{"a": 1}]
     assert target["template"]["metadata"] == {"labels": {"a": "b"}, "annotations": {"c": "d"}}
