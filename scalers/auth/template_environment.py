@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from scalers.auth.secret_text import Hidden
+from workers.api.keda import pod_template
 from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object, Ref
 from workers.errors import NotFound, UserError
 
@@ -34,11 +35,14 @@ async def resolve(template: Object, container: str, namespace: str, look_up: Loo
 
     container: its name; empty means the first one. As in KEDA, ``envFrom`` comes before ``env``, ``$(VAR)`` refers
     to an earlier entry (``$$`` escapes), and fieldRef and resourceFieldRef are left out, for their values exist only
-    in a running pod. Raises UserError for a container, ConfigMap, Secret or key that is missing and not optional, and
-    the errors of `look_up`.
+    in a running pod. Raises UserError for a container, ConfigMap, Secret or key that is missing and not optional, for
+    what is malformed, and the errors of `look_up`.
     """
     spec = _container(template, container)
     where = f"container {spec.get('name', '')}"
+    for path, problem in pod_template.environment_problems(spec):
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+        raise UserError(f"{where}: {place.removeprefix('.')}: {problem}")
     values: dict[str, str] = {}
     for source in spec.get("envFrom") or ():
         prefix = source.get("prefix") or ""
@@ -64,14 +68,15 @@ def optional(template: Object, container: str) -> frozenset[str]:
 
 
 def _container(template: Object, name: str) -> Object:
-    containers: list[Object] = (template.get("spec") or {}).get("containers") or []
+    pod: Any = (template.get("spec") or {}) if isinstance(template, dict) else None
+    containers: Any = (pod.get("containers") or []) if isinstance(pod, dict) else None
+    if not (isinstance(containers, list) and all(isinstance(each, dict) for each in containers)):
+        raise UserError("the pod template must be an object with a spec whose containers are a list of objects")
     if not containers:
         raise UserError("the pod template has no container to take an environment from")
-    if not name:
-        return containers[0]
-    for spec in containers:
-        if spec.get("name") == name:
-            return spec
+    found: Object | None = next((each for each in containers if not name or each.get("name") == name), None)
+    if found is not None:
+        return found
     known = ", ".join(str(spec.get("name")) for spec in containers)
     raise UserError(f"envSourceContainerName: no container {name}; there are {known}")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scalers.auth import template_environment
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 from workers.api.kinds import CONFIG_MAP, SECRET, Object, Ref
 from workers.errors import NotFound, UserError
 
@@ -74,6 +74,36 @@ async def test_the_named_container_is_taken() -> None:
 async def test_what_is_missing_is_named(arguments: Any, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         await resolve(**arguments)
+
+
+@cases(
+    ("variables as a map", {"env": {"A": "1"}}, "container main: env: must be a list"),
+    ("a variable without a name", {"env": [{"value": "x"}]}, r"container main: env\[0\].name: is required"),
+    ("a number", {"env": [{"name": "A", "value": 1}]}, r"container main: env\[0\].value: must be a text"),
+    ("a source that is a text", {"env": [{"name": "A", "valueFrom": "x"}]}, r"env\[0\].valueFrom: must be an object"),
+    (
+        "a reference without a key",
+        {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "login"}}}]},
+        r"env\[0\].valueFrom.secretKeyRef.key: is required",
+    ),
+    ("a whole object by a text", {"envFrom": [{"secretRef": "login"}]}, r"envFrom\[0\].secretRef: must be an object"),
+)
+async def test_a_malformed_environment_is_named(fields: Object, complaint: str) -> None:
+    template = {"spec": {"containers": [{"name": "main", **fields}]}}
+    with pytest.raises(UserError, match=complaint):
+        await template_environment.resolve(template, "", "team", look_up)
+
+
+async def test_a_key_of_an_object_without_a_name_is_missing() -> None:
+    template = {"spec": {"containers": [{"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"key": "k"}}}]}]}}
+    with pytest.raises(UserError, match=r"env A: ConfigMap team/ does not exist"):
+        await template_environment.resolve(template, "", "team", look_up)
+
+
+@for_each({"spec": ["a"]}, {"spec": {"containers": {"name": "main"}}}, {"spec": {"containers": [None]}}, "x")
+async def test_a_template_that_is_none_is_named(template: Any) -> None:
+    with pytest.raises(UserError, match=r"the pod template.* must be"):
+        await template_environment.resolve(template, "", "team", look_up)
 
 
 async def test_a_missing_key_names_container_variable_and_object() -> None:
