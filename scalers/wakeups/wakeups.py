@@ -79,8 +79,13 @@ class Watchlist:
 
     async def remove(self, keys: Iterable[str]) -> None:
         """Removes objects that no longer have watches."""
-        if unwanted := list(keys):
-            await self._change("hdel", *unwanted)
+        unwanted = list(keys)
+        if not unwanted:
+            return
+        found: Sequence[Any] = await self._client.hmget(self._hash, unwanted)
+        # A change makes every process read the whole list.
+        if listed := [key for key, tag in zip(unwanted, found, strict=True) if tag is not None]:
+            await self._change("hdel", *listed)
 
     async def changed(self) -> Mapping[str, str] | None:
         """Returns all tags by key, or None if none changed since the last call; an emptied broker is a change."""
@@ -168,9 +173,10 @@ class Wakeups:
 
     async def forget(self, keys: Iterable[str]) -> None:
         """Drops the watches of objects that are gone or paused. Raises as `learn` does."""
-        known = [key for key in keys if key in self._known]
-        await self._watchlist.remove(known)
-        self._set(dict.fromkeys(known, WaitingObject("")))
+        gone = list(keys)
+        # Also those that only other processes know, which may never poll them again.
+        await self._watchlist.remove(gone)
+        self._set({key: WaitingObject("") for key in gone if key in self._known})
 
     def status(self) -> tuple[ListenerStatus, ...]:
         """Returns the status of every listener."""

@@ -9,10 +9,10 @@ import pytest
 from redis.asyncio import Redis
 
 from scalers.wakeups.redis_listener import ListenerStatus
-from scalers.wakeups.wakeups import Wakeups
+from scalers.wakeups.wakeups import WaitingObject, Wakeups
 from scheduler.queue import Done
 from tests.integration.scalers.servers import kill_measuring, refusing
-from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, scaled_job
+from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, ref, scaled_job
 from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import Object
@@ -352,3 +352,26 @@ async def test_when_a_password_changes_the_server_is_listened_to_with_the_new_on
             assert await woken(world) == {"work"}
     finally:
         await execute("ACL", "DELUSER", "reader")
+
+
+async def learned(world: World, name: str, port: int) -> Object:
+    """An object that another process has polled, and shared."""
+    body = scaled_job(name, redis_trigger(port, "queue"))
+    await world.apply(body)
+    parsed = await world.triggers.parse(ref(name), body)
+    await wakeups_of(world).learn({key(name): WaitingObject.of(body, parsed.probes)})
+    return body
+
+
+async def test_an_object_is_forgotten_by_a_process_that_never_knew_it(world: World, port: int) -> None:
+    await world.delete(await learned(world, "work", port))
+    await learned(world, "other", port)
+    await wakeups_of(world).forget([key("work"), key("nothing")])
+    assert set(await world.client.hgetall("{test}:wakeups")) == {key("other").encode()}
+
+
+async def test_forgetting_what_nobody_waits_for_changes_nothing(world: World, port: int) -> None:
+    await learned(world, "work", port)
+    before = await world.client.get("{test}:wakeups:version")
+    await wakeups_of(world).forget([key("nothing")])
+    assert await world.client.get("{test}:wakeups:version") == before
