@@ -70,7 +70,7 @@ class Watchlist:
         self._client = client
         self._hash = f"{keys.tag}:wakeups"
         self._version = f"{keys.tag}:wakeups:version"
-        self._read_version: bytes | None = None
+        self._followed: bytes | None = None
 
     async def add(self, tags: Mapping[str, str]) -> None:
         """Adds objects that have watches."""
@@ -87,14 +87,20 @@ class Watchlist:
         if listed := [key for key, tag in zip(unwanted, found, strict=True) if tag is not None]:
             await self._change("hdel", *listed)
 
-    async def changed(self) -> Mapping[str, str] | None:
-        """Returns all tags by key, or None if none changed since the last call; an emptied broker is a change."""
+    async def changed(self) -> tuple[bytes | None, Mapping[str, str]] | None:
+        """Returns the version and all tags by key, or None while `follow` has that version.
+
+        An emptied broker is a change.
+        """
         version: Any = await self._client.get(self._version)
-        if version is not None and version == self._read_version:
+        if version is not None and version == self._followed:
             return None
         tags: Mapping[Any, Any] = await self._client.hgetall(self._hash)
-        self._read_version = version
-        return {key.decode(): tag.decode() for key, tag in tags.items()}
+        return version, {key.decode(): tag.decode() for key, tag in tags.items()}
+
+    def follow(self, version: bytes | None) -> None:
+        """Remembers that everything in this version was taken in."""
+        self._followed = version
 
     async def _change(self, command: str, *args: str) -> None:
         # A random version: a count would start again after the broker was emptied, and might meet a known one.
@@ -237,13 +243,15 @@ class Wakeups:
 
     async def refresh(self) -> None:
         """Follows the watchlist as it is now. Raises as `learn` does."""
-        tags = await self._watchlist.changed()
-        if tags is None:
+        changed = await self._watchlist.changed()
+        if changed is None:
             return
+        version, tags = changed
         self._set({key: WaitingObject("") for key in self._known if key not in tags})
         unknown = [key for key, tag in tags.items() if key not in self._known or self._known[key].tag != tag]
         for start in range(0, len(unknown), PIECE):
             self._set(await self._read(unknown[start : start + PIECE]))
+        self._watchlist.follow(version)
 
     async def _read(self, keys: Sequence[str]) -> dict[str, WaitingObject]:
         """Returns the watches of objects that other processes have polled."""

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError
 
 from scalers.wakeups.redis_listener import ListenerStatus
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
@@ -375,3 +377,16 @@ async def test_forgetting_what_nobody_waits_for_changes_nothing(world: World, po
     before = await world.client.get("{test}:wakeups:version")
     await wakeups_of(world).forget([key("nothing")])
     assert await world.client.get("{test}:wakeups:version") == before
+
+
+async def test_a_refresh_that_failed_is_made_good_by_the_next(
+    world: World, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await learned(world, "work", port)
+    wakeups = wakeups_of(world)
+    with monkeypatch.context() as broken:
+        broken.setattr(world.store, "get_many", AsyncMock(side_effect=ConnectionError("away")))
+        with pytest.raises(ConnectionError):
+            await wakeups.refresh()
+    async with running(wakeups):
+        await connected(wakeups)
