@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from redis.exceptions import RedisError
+
 from penstock.connections import Connections
 from scalers import metrics
 from scalers.claimable import Claiming
@@ -202,13 +204,21 @@ class Poller:
     async def _parsed(
         self, observed: PolledObject, parsing: "asyncio.Task[Parsed]", now: int, settle: Settle
     ) -> ObjectPoll | None:
-        """Returns the poll of a parsed object; None after an unexpected error, which is that object's alone."""
+        """Returns the poll of a parsed object; None if the broker failed.
+
+        Any other unexpected error is that object's problem: without a reading it would have no condition that says so.
+        """
         try:
             parsed = parsing.result()
-        except Exception as error:
+        except (RedisError, OSError) as error:
             log.exception("an object could not be parsed", extra={"key": observed.lease.key})
             await settle([(observed.lease, _failed(error))])
             return None
+        except Exception as error:
+            log.exception("an object could not be parsed", extra={"key": observed.lease.key})
+            # Its text may hold a secret.
+            what = f"its triggers cannot be read: {type(error).__name__}; the log of the scaler says where"
+            parsed = Parsed(problem=f"{observed.ref}: {what}")
         return self._begun(observed, parsed, now)
 
     def _begun(self, observed: PolledObject, parsed: Parsed, now: int) -> ObjectPoll:

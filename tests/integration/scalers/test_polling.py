@@ -5,11 +5,13 @@ import re
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest.mock import AsyncMock
 
 import pytest
 from prometheus_client import REGISTRY
 from pydantic import SecretStr
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError
 
 from penstock.connections import Connections
 from penstock.scaler import Scaler, TooSlow, parameter
@@ -18,6 +20,7 @@ from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import common_moment
 from scalers.polling.poller import Poller
 from scalers.scaler_registry import ScalerRegistry
+from scalers.triggers.parse import Parsed
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
@@ -136,6 +139,36 @@ async def test_a_namesake_of_a_deleted_object_is_news(world: World, port: int) -
         await polling.once()
     assert await world.deciding() == {"work"}
     assert (await world.reading("work")).uid == "another"
+
+
+async def test_an_object_that_raises_when_it_is_parsed_has_a_reading_that_says_so(
+    world: World, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse = world.triggers.parse
+
+    async def parsed(of: Ref, body: Object) -> Parsed:
+        if of.name == "odd":
+            raise KeyError("hunter2")
+        return await parse(of, body)
+
+    monkeypatch.setattr(world.triggers, "parse", parsed)
+    await world.apply(*(scaled_job(name, redis_trigger(port, "queue")) for name in ("odd", "work")))
+    async with world.polling() as polling:
+        await polling.once()
+    problem = (await world.reading("odd")).problem
+    assert problem == "ScaledJob team/odd: its triggers cannot be read: KeyError; the log of the scaler says where"
+    assert (await world.reading("work")).problem is None
+    assert await world.deciding() == {"odd", "work"}
+
+
+async def test_a_broker_that_fails_while_an_object_is_parsed_is_no_problem_of_the_object(
+    world: World, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.triggers, "parse", AsyncMock(side_effect=ConnectionError("away")))
+    await world.apply(scaled_job("work", redis_trigger(port, "queue")))
+    async with world.polling() as polling:
+        await polling.once()
+    assert not await world.has_reading("work")
 
 
 @cases(
