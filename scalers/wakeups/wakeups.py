@@ -254,11 +254,19 @@ class Wakeups:
         self._watchlist.follow(version)
 
     async def _read(self, keys: Sequence[str]) -> dict[str, WaitingObject]:
-        """Returns the watches of objects that other processes have polled."""
-        refs = [kinds.parse_key(key) for key in keys]
+        """Returns the watches of objects that other processes have polled; one that cannot be parsed has none."""
+        refs = {}
+        for key in keys:
+            with suppress(ValueError):
+                refs[key] = kinds.parse_key(key)
         found = {}
-        for key, ref, entry in zip(keys, refs, await self._store.get_many(refs), strict=True):
+        for (key, ref), entry in zip(refs.items(), await self._store.get_many(tuple(refs.values())), strict=True):
             if entry and entry.body and is_asked(ref.kind, entry.body):
-                parsed = await self._probes.parse(ref, entry.body)
-                found[key] = WaitingObject.of(entry.body, parsed.probes)
+                try:
+                    parsed = await self._probes.parse(ref, entry.body)
+                    found[key] = WaitingObject.of(entry.body, parsed.probes)
+                except RedisError:
+                    raise
+                except Exception:
+                    log.exception("an object could not be parsed", extra={"key": key})
         return found

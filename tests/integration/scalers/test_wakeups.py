@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError
 
+from scalers.triggers.parse import Parsed
 from scalers.wakeups.redis_listener import ListenerStatus
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
 from scheduler.queue import Done
@@ -17,7 +18,7 @@ from tests.integration.scalers.servers import kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, Polling, World, build, key, redis_trigger, ref, scaled_job
 from tests.support.tables import cases, for_each
 from tests.unit.scalers.cluster import Cluster
-from workers.api.kinds import Object
+from workers.api.kinds import Object, Ref
 
 
 def wakeups_of(world: World, **options: Any) -> Wakeups:
@@ -389,4 +390,26 @@ async def test_a_refresh_that_failed_is_made_good_by_the_next(
         with pytest.raises(ConnectionError):
             await wakeups.refresh()
     async with running(wakeups):
+        await connected(wakeups)
+
+
+@for_each("a body that nobody can parse", "a key that names no object")
+async def test_one_odd_object_ends_no_refresh(
+    how: str, world: World, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await learned(world, "odd", port)
+    await learned(world, "work", port)
+    parse = world.triggers.parse
+
+    async def parsed(of: Ref, body: Object) -> Parsed:
+        if of.name == "odd":
+            raise KeyError("spec")
+        return await parse(of, body)
+
+    if how.startswith("a body"):
+        monkeypatch.setattr(world.triggers, "parse", parsed)
+    else:
+        await world.client.hset("{test}:wakeups", "odd", "uid/1")
+        await world.delete(scaled_job("odd"))
+    async with running(wakeups_of(world)) as wakeups:
         await connected(wakeups)
