@@ -11,7 +11,7 @@ from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http import extracting
-from scalers.sources.http.web import Server, Session, WebSource
+from scalers.sources.http.web import Server, Session, WebSource, without_user
 from scalers.sources.tls import TLS, ProtectedCertificates
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
@@ -81,9 +81,9 @@ class Etcd(ProtectedCertificates, WebSource):
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """Every endpoint as a URL."""
+        """Every endpoint as a URL, without login, which etcd would take for a token."""
         scheme = "https" if self.tls == "enable" else "http"
-        return tuple(each if "://" in each else f"{scheme}://{each}" for each in self.endpoints)
+        return tuple(without_user(each if "://" in each else f"{scheme}://{each}") for each in self.endpoints)
 
     @property
     def url(self) -> str:

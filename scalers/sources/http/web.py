@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import aiohttp
 from pydantic import SecretStr, model_validator
@@ -78,7 +78,7 @@ async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> tuple[str
     if client.scopes:
         form.append(("scope", " ".join(client.scopes)))
     login = aiohttp.encode_basic_auth(client.id, client.secret, "utf-8")
-    async with http.post(client.uri, data=form, headers={"Authorization": login}) as response:
+    async with http.post(without_user(client.uri), data=form, headers={"Authorization": login}) as response:
         if response.status != 200:
             raise SourceError(f"oauthTokenURI answered {response.status}")
         try:
@@ -348,15 +348,21 @@ class WebSource(Certificates):
         pairs = [*(query.items() if isinstance(query, Mapping) else query)]
         shown, more = await self._credentials(session)
         headers = {**(headers or {}), **shown}
-        sent = tuple(word for name, text in headers.items() if name.lower() in _CODED for word in text.split()[-1:])
         url = base or self.url
         url = url.rstrip("/") + path if path else url
+        user, password = _login_of(url)
+        # As Go's client, and therefore KEDA, does it.
+        if (user or password) and "authorization" not in (name.lower() for name in headers):
+            headers["Authorization"] = aiohttp.encode_basic_auth(user, password, "utf-8")
+        sent = tuple(word for name, text in headers.items() if name.lower() in _CODED for word in text.split()[-1:])
+        if password:
+            sent += (password,)
         async with (
             session.turns,
             self._reaching(),
             session.http.request(
                 method,
-                _without_user(url),
+                without_user(url),
                 params=[*pairs, *more] or None,
                 headers=headers,
                 json=json,
@@ -419,10 +425,16 @@ def _text(secret: SecretStr | None) -> str:
     return secret.get_secret_value() if secret else ""
 
 
-def _without_user(url: str) -> str:
+def without_user(url: str) -> str:
     """Returns the URL without user and password, which would end up in messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _login_of(url: str) -> tuple[str, str]:
+    """Returns the user and the password in a URL, empty without."""
+    parts = urlsplit(url)
+    return unquote(parts.username or ""), unquote(parts.password or "")
 
 
 def _said(error: BaseException) -> str:

@@ -59,7 +59,8 @@ class NATSJetStream(WebSource):
         host = parts.hostname or ""
         if not leader or host.startswith(f"{leader}.") or ":" in host or host.replace(".", "").isdecimal():
             return None
-        return f"{parts.scheme}://{leader}.{parts.netloc}"
+        login, at, place = parts.netloc.rpartition("@")
+        return f"{parts.scheme}://{login}{at}{leader}.{place}"
 
     async def _consumer(self, session: Session, base: str) -> Object:
         query = {"consumers": "true", "config": "true", **({"acc": self.account} if self.account else {})}

@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from scalers.sources.http.etcd import Etcd, EtcdServer, WatchedKey, encoded
+from scalers.sources.http.web import HttpAnswer, Session
 from scalers.sources.messaging.nats_jetstream import NATSJetStream
 from scalers.wakeups.stream_listener import EtcdListener
 from tests.integration.scalers.daemons import listens, needs, running
@@ -171,3 +172,26 @@ async def test_a_real_nats(tmp_path: Path, connections: Connections) -> None:
         assert "there is no stream NONE" in str(answers[1])
         assert "has no consumer nobody" in str(answers[2])
         await client.close()
+
+
+async def test_a_login_in_the_url_goes_to_the_leader_too(
+    monkeypatch: pytest.MonkeyPatch, connections: Connections
+) -> None:
+    consumer = {"name": "c", "cluster": {"leader": "n1"}, "num_pending": 1, "num_ack_pending": 2}
+    streams = [{"name": "WORK", "consumer_detail": [consumer]}]
+    bases: list[str] = []
+
+    async def get(self: NATSJetStream, session: Session, path: str, query: Any, *, base: str) -> HttpAnswer:
+        bases.append(base)
+        return HttpAnswer(200, json.dumps({"account_details": [{"stream_detail": streams}]}).encode())
+
+    monkeypatch.setattr(NATSJetStream, "get", get)
+    metadata = {"natsServerMonitoringEndpoint": "ops:hush@nats.team:8222", "stream": "WORK", "consumer": "c"}
+    assert await NATSJetStream.parse(Trigger(0, "nats-jetstream", metadata=metadata)).answer(connections) == 3.0
+    assert bases == ["http://ops:hush@nats.team:8222", "http://ops:hush@n1.nats.team:8222"]
+
+
+def test_a_login_in_an_endpoint_is_not_sent_to_etcd() -> None:
+    etcd = EtcdLab(0).asking("k", "http://u:hush@a:1,u:hush@b:2")
+    assert etcd.bases == ("http://a:1", "http://b:2")
+    assert "hush" not in str(etcd.server)

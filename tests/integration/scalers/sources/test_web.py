@@ -148,6 +148,52 @@ async def test_who_asks(
     assert all(b"scope=a+b" in body for body in tokens)
 
 
+URL_LOGIN = "Basic " + base64.b64encode(b"ops:h/ush").decode()
+
+
+@cases(
+    ("alone", {}, {}, URL_LOGIN),
+    ("beside a key", {"authModes": "apiKey"}, {"apiKey": "k"}, URL_LOGIN),
+    ("not beside a bearer's token", {"authModes": "bearer"}, {"token": "t"}, "Bearer t"),
+    ("not beside another login", {"authModes": "basic"}, {"username": "ü", "password": "hush"}, BASIC),
+    (
+        "not beside a header of that name",
+        {"authModes": "custom"},
+        {"customAuthHeader": "authorization", "customAuthValue": "mine"},
+        "mine",
+    ),
+    (
+        "not beside a token, nor at the server of tokens",
+        {"authModes": "oauth"},
+        {"oauthTokenURI": "<fake>/token", "clientID": "c", "clientSecret": "s"},
+        "Bearer fresh",
+    ),
+)
+async def test_a_login_in_the_url_is_sent_where_nothing_else_says_who_asks(
+    metadata: dict[str, str], authentication: dict[str, str], value: str, fake: Fake, connections: Connections
+) -> None:
+    url = fake.url.replace("http://", "http://ops:h%2Fush@")
+    authentication = {name: text.replace("<fake>", url) for name, text in authentication.items()}
+    fake.body = vector('"1"')
+    asking = scaler(Prometheus, {"serverAddress": url, "query": "q", "threshold": "1", **metadata}, **authentication)
+    assert await read(connections, asking) == [1.0]
+    assert fake.asked[-1].headers["Authorization"] == value
+
+
+async def test_a_login_in_the_url_is_never_shown(fake: Fake, connections: Connections) -> None:
+    fake.status, fake.body = 500, f"not for h/ush with {URL_LOGIN}".encode()
+    url = fake.url.replace("http://", "http://ops:h%2Fush@")
+    asking = scaler(Prometheus, {"serverAddress": url, "query": "q", "threshold": "1"})
+    [answer] = await read(connections, asking)
+    assert str(answer).endswith("answered 500: not for *** with Basic ***")
+    assert "ush" not in f"{answer} {asking.server}"
+    metrics = scaler(MetricsAPI, {"url": f"{url}/x", "valueLocation": "a", "targetValue": "1"})
+    [answer] = await read(connections, metrics)
+    assert "answered 500" in str(answer)
+    assert "ush" not in str(answer)
+    assert fake.asked[-1].headers["Authorization"] == URL_LOGIN
+
+
 async def test_equal_queries_of_one_second_and_one_login_are_one_request(fake: Fake, connections: Connections) -> None:
     fake.body = vector('"1"')
     logins = ({}, {"token": "one"}, {"token": "two"})
