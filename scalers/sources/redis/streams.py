@@ -53,9 +53,10 @@ class Count:
             return int(first)
         if not self.lag:
             return int(first["pending"])
-        groups: Mapping[str, Mapping[str, Any]] = {group["name"].decode(): group for group in first}
-        if self.group in groups:
-            return self._lag(groups[self.group])
+        # Names are bytes: those of other groups may be no text.
+        groups: Mapping[bytes, Mapping[str, Any]] = {group["name"]: group for group in first}
+        if group := groups.get(self.group.encode()):
+            return self._lag(group)
         # A group that does not exist yet lags behind by the whole stream.
         return answers[1] if isinstance(answers[1], exceptions.RedisError) else int(answers[1])
 
@@ -134,7 +135,7 @@ class StreamTrigger(StreamClaims):
     async def ask(link: RedisLink, questions: Sequence[Count]) -> Sequence[Answer]:  # type: ignore[override]
         """Returns all counts, in one round trip."""
         answers = iter(await link.run([command for question in questions for command in question.commands]))
-        return [question.answer([next(answers) for _ in question.commands]) for question in questions]
+        return [_answer(question, [next(answers) for _ in question.commands]) for question in questions]
 
 
 class RedisStreams(StreamTrigger, SingleServer):
@@ -147,3 +148,11 @@ class RedisClusterStreams(StreamTrigger, ClusterServers):
 
 class RedisSentinelStreams(StreamTrigger, SentinelServers):
     """A stream on the master that sentinels name."""
+
+
+def _answer(question: Count, answers: Sequence[Any]) -> Answer:
+    """Returns the answer; an answer that is none is of this question alone."""
+    try:
+        return question.answer(answers)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return SourceError(f"{question.key}: the answer is not one of a stream")

@@ -1,6 +1,7 @@
 """KEDA's `redis-streams` trigger on a real server."""
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from redis.asyncio import Redis
@@ -118,3 +119,22 @@ async def test_a_stream_the_user_may_not_read_says_nothing_about_the_others(
         await real_redis.execute_command("ACL", "DELUSER", "narrow")
     assert isinstance(refused, SourceError)
     assert known == 7.0
+
+
+async def test_a_group_whose_name_is_no_text_says_nothing_about_the_others(
+    real_redis: Redis, port: int, connections: Connections
+) -> None:
+    await fill(real_redis)
+    await real_redis.xadd("odd", {"n": 1})
+    await real_redis.xgroup_create("odd", b"\xff\xfe", id="0")
+    asked = [work_stream(port, "odd", **LAG), work_stream(port, **LAG)]
+    assert await RedisStreams.read(asked, connections) == [1.0, 7.0]
+
+
+async def test_an_answer_of_another_form_is_of_its_stream_alone() -> None:
+    link = AsyncMock()
+    link.run.return_value = [[{"lag": 3}], 3, [{"name": b"group", "lag": 7}], 10]
+    odd, known = [work_stream(1, name, **LAG).question for name in ("odd", "work")]
+    refused, lag = await RedisStreams.ask(link, [odd, known])
+    assert str(refused) == "odd: the answer is not one of a stream"
+    assert lag == 7
