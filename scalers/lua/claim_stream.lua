@@ -18,6 +18,8 @@ local budget, largest, owner = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local group, consumer, settlements = ARGV[7], ARGV[8], tonumber(ARGV[9])
 local RETURNED = 'penstock:returned'
 local CLOSED = 86400
+-- Names and values that are parked as fields of their own: Lua passes a command some 8,000 arguments at most.
+local FIELDS = 2000
 -- More claims than any object may have; and as far as what waits is counted where the server does not count itself.
 local MANY = 100000
 
@@ -54,8 +56,16 @@ end
 
 local function park(id, reason)
   local entry = { 'claim', claim_of(id), 'owner', owner, 'reason', reason }
-  for i, text in ipairs(fields_of(id) or {}) do
-    entry[#entry + 1] = i % 2 == 1 and 'item.' .. text or text
+  local fields = fields_of(id) or {}
+  if #fields > FIELDS then
+    fields = { 'item', cmsgpack.pack(fields) }
+  else
+    for i = 1, #fields, 2 do
+      fields[i] = 'item.' .. fields[i]
+    end
+  end
+  for _, text in ipairs(fields) do
+    entry[#entry + 1] = text
   end
   redis.call('XADD', parked, '*', unpack(entry))
 end

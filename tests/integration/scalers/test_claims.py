@@ -326,3 +326,18 @@ async def test_a_returned_entry_begins_afresh_and_nothing_is_remembered_of_one_t
     assert (again.id, again.attempt) == ("1-0-1", 0)
     await of_stream(order(1, ClaimSettlement("1-0-1", "done")))
     assert await real_redis.hkeys("{events}:penstock:uid") == [b"order"]
+
+
+async def test_an_entry_of_very_many_fields_is_parked_in_one(real_redis: Redis, of_stream: Visits) -> None:
+    names = [f"f{number}" for number in range(5_000)]
+    await real_redis.xadd("events", dict.fromkeys(names, b"\xff"), id="1-0")
+    await real_redis.xadd("events", {"n": 1}, id="2-0")
+    assert [claim.id for claim in (await of_stream(order(2))).claims] == ["1-0", "2-0"]
+    found = await of_stream(order(2, ClaimSettlement("1-0", "parked", "Job failed"), ClaimSettlement("2-0", "done")))
+    assert (found.claims, found.counts) == ((), {"parked": 1})
+    [fields] = await parked(real_redis, "{events}:parked")
+    packed = fields.pop(b"item")
+    assert fields == {b"claim": b"1-0", b"owner": b"team/work", b"reason": b"Job failed"}
+    assert await real_redis.eval("return cmsgpack.unpack(ARGV[1])", 0, packed) == [
+        text for name in names for text in (name.encode(), b"\xff")
+    ]
