@@ -100,7 +100,6 @@ local function take(number)
 end
 
 if obeyed then
-  redis.call('HSET', ledger, 'order', ARGV[1])
   local held = {}
   for _, entry in ipairs(pending(consumer, MANY)) do
     held[claim_of(entry)] = entry
@@ -110,6 +109,8 @@ if obeyed then
       settle(held[ARGV[i]], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
     end
   end
+  -- After the settlements: what an error left of them is carried out when the order comes again.
+  redis.call('HSET', ledger, 'order', ARGV[1])
   take(#pending(consumer, MANY))
   if limit == 0 and #pending(consumer, 1) == 0 then
     redis.call('EXPIRE', ledger, CLOSED)

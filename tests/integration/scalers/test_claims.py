@@ -341,3 +341,19 @@ async def test_an_entry_of_very_many_fields_is_parked_in_one(real_redis: Redis, 
     assert await real_redis.eval("return cmsgpack.unpack(ARGV[1])", 0, packed) == [
         text for name in names for text in (name.encode(), b"\xff")
     ]
+
+
+async def test_an_order_that_failed_half_way_is_settled_when_it_is_repeated(
+    real_redis: Redis, of_stream: Visits
+) -> None:
+    for number in range(2):
+        await real_redis.xadd("events", {"n": number}, id=f"{number + 1}-0")
+    await of_stream(order(2))
+    # The stream of parked items is full: its next id would be beyond the last one.
+    await real_redis.xadd("{events}:parked", {"n": 1}, id=f"{2**64 - 1}-{2**64 - 1}")
+    half = order(0, ClaimSettlement("1-0", "done"), ClaimSettlement("2-0", "parked", "Job failed"))
+    with pytest.raises(SourceError):
+        await of_stream(half)
+    await real_redis.delete("{events}:parked")
+    assert (await of_stream(half)).claims == ()
+    assert [fields[b"claim"] for fields in await parked(real_redis, "{events}:parked")] == [b"2-0"]
