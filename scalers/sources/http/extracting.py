@@ -74,7 +74,6 @@ def from_xml(body: bytes, path: str) -> float | None:
     return number(_walk({root.tag: _tree(root)}, path), path)
 
 
-_COUNTER = re.compile(r"^(#[ \t]*TYPE[ \t]+\S+[ \t]+)counter\b", re.MULTILINE)
 _SELECTOR = re.compile(r"\s*(?P<name>[A-Za-z_:][A-Za-z0-9_:]*)\s*(?:\{(?P<labels>.*)\})?\s*")
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 
@@ -98,9 +97,11 @@ def selector(text: str) -> tuple[str, Mapping[str, str]]:
 def from_prometheus(body: bytes, text: str) -> float | None:
     """The first sample of this name whose labels contain the given ones. Raises SourceError."""
     name, labels = selector(text)
+    # The parser takes seconds for the megabytes of a large exporter, and other triggers wait for it. Without the types
+    # it also leaves the names of counters as they are, like KEDA, where OpenMetrics demands _total.
+    lines = re.compile(rf"^[ \t]*(?:{name}[ \t{{]|\{{).*", re.MULTILINE)
     try:
-        # The parser appends _total to the names of counters that lack it, as OpenMetrics demands; KEDA does not.
-        for family in text_string_to_metric_families(_COUNTER.sub(r"\1untyped", body.decode())):
+        for family in text_string_to_metric_families("\n".join(lines.findall(body.decode()))):
             for sample in family.samples:
                 if sample.name == name and labels.items() <= sample.labels.items():
                     return number(sample.value, text)

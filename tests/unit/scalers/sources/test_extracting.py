@@ -1,8 +1,11 @@
 """One number out of JSON, YAML, XML and Prometheus' text."""
 
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.scaler import SourceError
 from scalers.sources.http import extracting
@@ -40,6 +43,8 @@ COUNTERS = b"# TYPE jobs counter\njobs 4\n# TYPE done_total counter\ndone_total 
     ("text, by label", extracting.from_prometheus, TEXT, 'work{queue="b"}', 7),
     ("text, by two labels", extracting.from_prometheus, TEXT, 'work{kind="x", queue="a"}', 3),
     ("text, without labels", extracting.from_prometheus, TEXT, "plain", 1500),
+    ("text, with a name in quotation marks", extracting.from_prometheus, b'{"work",queue="a"} 2\n', "work", 2),
+    ("text, beside longer names", extracting.from_prometheus, b"works 1\nwork_total 2\n\twork 3", "work", 3),
     ("text, a counter without _total", extracting.from_prometheus, COUNTERS, "jobs", 4),
     ("text, a counter with it", extracting.from_prometheus, COUNTERS, "done_total", 5),
 )
@@ -80,6 +85,14 @@ def test_found(read, body: bytes, path: str, value: float | None) -> None:
 def test_refused(read, body: bytes, path: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
         read(body, path)
+
+
+def test_of_a_large_exporter_only_the_lines_of_the_metric_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = Mock(side_effect=text_string_to_metric_families)
+    monkeypatch.setattr("scalers.sources.http.extracting.text_string_to_metric_families", parse)
+    others = b"".join(b'other{of="%d",by="work"} 1\n' % number for number in range(1_000))
+    assert extracting.from_prometheus(others + TEXT + others, 'work{queue="b"}') == 7
+    parse.assert_called_once_with('work{queue="a",kind="x"} 3\nwork{queue="b"} 7')
 
 
 def test_a_small_document_stays_small() -> None:
