@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 _LAST = datetime.max.replace(tzinfo=UTC)
+#: Seconds in a thousand years: a longer duration is as good as this one, and few instants overflow with it.
+_LONGEST = 1000 * 366 * 86400
 
 
 def parse(text: str) -> datetime:
@@ -18,6 +20,11 @@ def parse(text: str) -> datetime:
         return instant.astimezone(UTC)
     except OverflowError:
         raise ValueError(f"timestamp out of range: {text!r}") from None
+
+
+def duration(seconds: int) -> timedelta:
+    """Returns the duration of so many seconds, up to 2^63 - 1; of a thousand years if they are more."""
+    return timedelta(seconds=min(seconds, _LONGEST))
 
 
 def after(instant: datetime, delay: timedelta) -> datetime:

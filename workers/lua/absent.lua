@@ -34,7 +34,7 @@ local refusal = refused(KEYS[1], f, writer, now)
 if refusal then
   return { refusal }
 end
-if redis.call('SISMEMBER', KEYS[3], '') == 0 then
+if redis.call('SMISMEMBER', KEYS[3], '')[1] == 0 then
   return { 'lost' }
 end
 local writes = set_freshness(KEYS[2], kind, f)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from scheduler import cron
+from workers.api import times
 from workers.api.scheduledjob import CatchUp, ScheduledJobSpec
-from workers.controllers.batch import time_limits
 from workers.controllers.batch.cronjob import timetable as timetables
 from workers.controllers.batch.cronjob.cursor import EDIT_LAG, Cursor
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
@@ -123,7 +123,7 @@ def _are_many(slots: list[datetime], older: bool, spec: ScheduledJobSpec, now: d
     """True if more than `MANY` slots are missed; as in Kubernetes the starting deadline bounds those that count."""
     if spec.starting_deadline_seconds is None:
         return older or len(slots) > MANY
-    deadline = time_limits.of(spec.starting_deadline_seconds)
+    deadline = times.duration(spec.starting_deadline_seconds)
     return sum(now - slot < deadline for slot in slots) > MANY
 
 
@@ -139,7 +139,7 @@ def expiry(timetable: Timetable, spec: ScheduledJobSpec, slot: datetime) -> date
 
 
 def _deadline(catch_up: CatchUp, seconds: int | None) -> timedelta | None:
-    given = None if seconds is None else time_limits.of(seconds)
+    given = None if seconds is None else times.duration(seconds)
     if catch_up.policy != "None":
         return given
     return PROMPT if given is None else min(given, PROMPT)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from workers.api import conditions, times
 from workers.api.kinds import Object
-from workers.controllers.batch import time_limits
 from workers.controllers.batch.job.indexes import index_of
 from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.decision.snapshot import CachedObject
@@ -139,7 +138,7 @@ def _deletion_requested(pod: Object) -> datetime | None:
     if not (deleted := metadata.get("deletionTimestamp")):
         return None
     # deletionTimestamp is the end of the grace period, not the request.
-    return times.parse(deleted) - time_limits.of(metadata.get("deletionGracePeriodSeconds") or 0)
+    return times.parse(deleted) - times.duration(metadata.get("deletionGracePeriodSeconds") or 0)
 
 
 def _regular(pod: Object) -> list[Object]:

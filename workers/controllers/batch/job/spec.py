@@ -7,7 +7,6 @@ from typing import Literal
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.controllers.batch import time_limits
 
 #: The value of `spec.managedBy` that gives a Job to this controller.
 MANAGER = "penstock.dev/job-controller"
@@ -60,7 +59,7 @@ class BatchJobSpec:
         """Returns the instant of activeDeadlineSeconds; None without a limit, before the start and while suspended."""
         if self.active_deadline is None or started is None or self.suspended:
             return None
-        return times.after(started, time_limits.of(self.active_deadline))
+        return times.after(started, times.duration(self.active_deadline))
 
 
 def of(body: Object) -> BatchJobSpec:

@@ -17,8 +17,6 @@ from workers.controllers.volcano.job.transitions import SUSPENDED, JobProgress, 
 
 #: Actions of an exit code policy that do nothing.
 _SILENT = frozenset(("", "SyncJob", "EnqueueJob"))
-#: Seconds in a thousand years: a longer limit is as good as this one, and no instant overflows with it.
-_FOREVER = 1000 * 366 * 86400
 
 
 def requested(view: ObservedJob, now: datetime) -> JobProgress:
@@ -38,7 +36,7 @@ def deadline(view: ObservedJob, progress: JobProgress) -> datetime | None:
     held = progress.phase == "Restarting" and not progress.backs_off
     if limit is None or progress.started is None or held or progress.phase not in phases.AT_WORK:
         return None
-    return times.after(progress.started, timedelta(seconds=min(limit, _FOREVER)))
+    return times.after(progress.started, times.duration(limit))
 
 
 def _after_commands(progress: JobProgress, view: ObservedJob, now: datetime) -> JobProgress:
