@@ -176,6 +176,32 @@ async def test_a_killed_shim_counts_as_killed(attempt: ContainerAttempt) -> None
     assert (await finished(attempt)).code == 137
 
 
+async def test_a_silent_command_that_is_killed_ends_when_it_is_killed(attempt: ContainerAttempt) -> None:
+    start(attempt, "sleep", "60")
+    await attempt.begun()
+    for name in ("pid", "out", "err"):
+        os.utime(attempt.folder / name, (1, 1))
+    # Both instants are the file system's: its clock is coarser than the system's.
+    (attempt.work / "before").touch()
+    attempt.signal(signal.SIGKILL)
+    state = await finished(attempt)
+    assert (state.code, state.started) == (137, 1)
+    assert state.finished >= (attempt.work / "before").stat().st_mtime
+    assert ContainerAttempt(attempt.folder).state() == state
+
+
+async def test_a_command_that_was_killed_without_a_kubelet_ends_when_it_is_found(attempt: ContainerAttempt) -> None:
+    with subprocess.Popen(["true"]) as other:
+        other.wait()
+    write(attempt.folder, pid=f"{other.pid}\n", out="")
+    for name in ("pid", "out"):
+        os.utime(attempt.folder / name, (1, 1))
+    assert attempt.state() == Terminated(137, 1, 1)
+    state = await finished(attempt)
+    assert (state.code, state.started) == (137, 1)
+    assert state.finished >= attempt.work.stat().st_mtime
+
+
 async def test_a_shim_killed_before_it_wrote_anything_counts_as_killed(
     attempt: ContainerAttempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +248,7 @@ async def test_an_end_is_noticed_without_the_help_of_the_system(
 
 
 def write(folder: Path, **files: str) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_text(content)
 

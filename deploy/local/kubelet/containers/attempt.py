@@ -5,7 +5,8 @@ The folder of an attempt, ``<pod folder>/<container>/<number>``, holds
     pid    process id of the shim, which is also the number of its process group; made with O_EXCL by the shim
            itself, so that of two shims for one attempt only one runs the command
     main   process id of the command itself
-    code   the exit code and a line end, written by the shim when the command has ended
+    code   the exit code and a line end, written by the shim when the command has ended, and by the kubelet for a shim
+           that was killed: the file's time is that of the end
     out, err  what the command printed, unchanged
     in     the named pipe of a command that has an input or a terminal (see console.py)
     work   its working directory, HOME and TMPDIR
@@ -192,6 +193,18 @@ class ContainerAttempt:
     async def ended(self) -> None:
         """Waits for the end of the shim, then ends what its command left behind in the group, and waits for that.
 
+        An end that the shim did not record is recorded: from then on the time of the end is known.
+        """
+        await self._group_ended()
+        code_file = self.folder / "code"
+        if _number(code_file) is None:
+            # Where the disk is full the last output has to do.
+            with contextlib.suppress(OSError):
+                code_file.write_text(f"{LOST}\n")
+
+    async def _group_ended(self) -> None:
+        """Waits until no process of the group is left.
+
         The number of a shim that ended before is the group's as long as there is a process of it that works for this
         attempt; otherwise it may be that of an unrelated process.
         """
@@ -238,7 +251,7 @@ class ContainerAttempt:
         self._is_ours, self._handle = False, None
         if owner is not None and owner != self._pid:
             self._child, self._pid = None, owner
-            await self.ended()
+            await self._group_ended()
 
     def _is_alive(self) -> bool:
         if self._child is not None:

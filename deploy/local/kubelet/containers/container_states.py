@@ -9,7 +9,7 @@ from workers.api.kinds import Object
 
 #: Reason of the end of a container whose program could not be started.
 START_ERROR = "StartError"
-#: Exit code of a process whose end was not recorded: its shim was killed, so it counts as killed by SIGKILL.
+#: Exit code of a process whose shim did not record its end: it was killed, so the process counts as killed by SIGKILL.
 LOST = 137
 
 

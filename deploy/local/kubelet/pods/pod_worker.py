@@ -380,6 +380,8 @@ class Worker:
             elif attempt is not None:
                 # Processes that the ended command left behind may still run.
                 await attempt.ended()
+                if isinstance(end := attempt.state(), Terminated):
+                    self._containers[name] = replace(container, state=end)
                 await Log(attempt.folder, self._log_path(name, container.attempt)).finish()
 
     def _note_verdict(self) -> None:
