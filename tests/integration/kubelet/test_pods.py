@@ -236,6 +236,21 @@ async def test_a_sidecar_runs_beside_the_others_and_ends_with_them(lab: Lab, ser
     assert not alive(lab.number("side"))
 
 
+async def test_a_sidecar_is_asked_to_end_when_the_others_have_ended(lab: Lab, server: Server) -> None:
+    if server.name == "real":
+        pytest.skip("this API server does not know sidecars")
+    order, go = lab.folder / "order", lab.folder / "go"
+    idle = "while :; do sleep 0.02; done"
+    side = shell(f"trap 'echo side >> {order}; exit 0' TERM; {idle}", "side", restartPolicy="Always")
+    slow = f"echo asked >> {order}; until [ -e {go} ]; do sleep 0.02; done; echo main >> {order}; exit 0"
+    await lab.running("slow", f"trap '{slow}' TERM; {idle}", initContainers=[side])
+    await lab.delete("slow")
+    await until(order.exists, "the container is asked to end")
+    go.touch()
+    await lab.gone("slow")
+    assert order.read_text().split() == ["asked", "main", "side"]
+
+
 async def test_the_node_is_registered_and_ready(bench: Lab) -> None:
     bench.start("--node", "desk", pods=3)
 

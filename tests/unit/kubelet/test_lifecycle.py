@@ -118,6 +118,76 @@ def test_sidecars(containers: Containers, wanted: PodDecision) -> None:
     assert decide(pod(init=(SIDE,)), containers, NOW, backoff=BACKOFF) == wanted
 
 
+SIDES = (box("s1", restartPolicy="Always"), box("i"), box("s2", restartPolicy="Always"))
+INITIALIZED = ran(0, name="i")
+
+
+def asked(since: float, container: Container) -> Container:
+    """The container was asked to end at that instant."""
+    return replace(container, stopping=since)
+
+
+@cases(
+    ("the others first", state(runs("s1"), INITIALIZED, runs("s2"), runs()), DELETED, PodDecision(stop=("main",))),
+    (
+        "sidecars wait for them",
+        state(runs("s1"), INITIALIZED, runs("s2"), asked(98, runs())),
+        DELETED,
+        PodDecision(wake=103.0),
+    ),
+    (
+        "an init container is one of the others",
+        state(runs("s1"), runs("i"), new("s2"), new()),
+        DELETED,
+        PodDecision(stop=("i",)),
+    ),
+    (
+        "then the last sidecar",
+        state(runs("s1"), INITIALIZED, runs("s2"), asked(98, ran(143))),
+        DELETED,
+        PodDecision(stop=("s2",), wake=103.0),
+    ),
+    (
+        "and the one before it when that has ended",
+        state(runs("s1"), INITIALIZED, asked(99, ran(0, name="s2")), asked(98, ran(143))),
+        DELETED,
+        PodDecision(stop=("s1",), wake=103.0),
+    ),
+    (
+        "all are killed when the grace of the first is over",
+        state(runs("s1"), INITIALIZED, asked(99, runs("s2")), asked(95, ran(143))),
+        DELETED,
+        PodDecision(kill=("s1", "s2")),
+    ),
+    (
+        "also sidecars that were never asked",
+        state(runs("s1"), INITIALIZED, runs("s2"), asked(95, runs())),
+        DELETED,
+        PodDecision(kill=("s1", "s2", "main")),
+    ),
+    (
+        "one that is sick is asked once",
+        state(runs("s1"), INITIALIZED, runs("s2", unhealthy="sick"), ran(0)),
+        None,
+        PodDecision(stop=("s2",)),
+    ),
+    (
+        "a pod that has ended by itself ends its sidecars in the same order",
+        state(runs("s1"), INITIALIZED, runs("s2"), ran(0)),
+        None,
+        PodDecision(stop=("s2",)),
+    ),
+    (
+        "with one grace for all of them",
+        state(runs("s1"), INITIALIZED, asked(70, ran(0, name="s2")), ran(0)),
+        None,
+        PodDecision(kill=("s1",)),
+    ),
+)
+def test_the_order_in_which_a_pod_ends(containers: Containers, meta: Object | None, wanted: PodDecision) -> None:
+    assert decide(pod(init=SIDES, meta=meta), containers, NOW, backoff=BACKOFF) == wanted
+
+
 OLD = ContainerEnding("DeadlineExceeded", "earlier")
 STOP, KILL = PodDecision(stop=("main",)), PodDecision(kill=("main",))
 

@@ -46,8 +46,9 @@ class Container:
 
     attempt: number of the latest start, counted from 0; -1 before the first. streak: starts in a row that did not
     lead to ten quiet minutes; the restart backoff grows with it. last: how the attempt before this one ended.
-    stopping: when TERM was sent. unhealthy: why a probe wants it stopped. started and ready: what the startup
-    and the readiness probe say of the running process; True without such a probe.
+    stopping: when it was asked to end, kept after its end if that was for the sake of the pod. unhealthy: why a probe
+    wants it stopped. started and ready: what the startup and the readiness probe say of the running process; True
+    without such a probe.
     """
 
     name: str

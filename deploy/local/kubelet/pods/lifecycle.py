@@ -1,7 +1,7 @@
 """The lifecycle of a pod's containers: a pure function of the pod, its containers and the time.
 
 The rules are the kubelet's: init containers one after the other, then all others side by side; `restartPolicy` decides
-over what ended; restarts back off; `activeDeadlineSeconds` and deletion stop everything.
+over what ended; restarts back off; `activeDeadlineSeconds` and deletion stop everything, sidecars last.
 """
 
 import math
@@ -90,7 +90,9 @@ class _PodDraft:
         return instant <= self.now
 
     def end(self, container: Container, grace: float) -> None:
-        """Stops a running container, or kills it when its grace is over."""
+        """Stops a running container, or kills it when its grace is over; once in a decision."""
+        if container.name in (*self.stop, *self.kill):
+            return
         if container.stopping is None:
             self.stop.append(container.name)
         elif self.at(container.stopping + grace):
@@ -148,9 +150,7 @@ def decide(
     draft = _PodDraft(pod, containers, now, backoff)
     ending = ending or _deadline(draft)
     if ending is not None or pod["metadata"].get("deletionTimestamp"):
-        grace = _grace(pod, ending)
-        for container in _running(containers.values()):
-            draft.end(container, grace)
+        _end_in_turn(draft, _grace(pod, ending))
         return draft.decision(ending=ending, over=True)
     for container in _running(containers.values()):
         if container.unhealthy is not None:
@@ -182,7 +182,7 @@ def _progress(draft: _PodDraft) -> bool:
     if any(going):
         _sidecars(draft, None)
         return False
-    _end_sidecars(draft)
+    _end_in_turn(draft, _grace(draft.pod, None))
     return True
 
 
@@ -192,7 +192,7 @@ def _initialize(draft: _PodDraft, name: str, policy: str) -> bool:
         return False
     if draft.ensure(draft.containers[name], "Never" if policy == "Never" else "OnFailure"):
         return False
-    _end_sidecars(draft)
+    _end_in_turn(draft, _grace(draft.pod, None))
     return True
 
 
@@ -213,10 +213,19 @@ def _sidecars(draft: _PodDraft, before: str | None) -> bool:
     return True
 
 
-def _end_sidecars(draft: _PodDraft) -> None:
-    for container in _running(draft.containers.values()):
-        if container.name not in draft.stop:
-            draft.end(container, _grace(draft.pod, None))
+def _end_in_turn(draft: _PodDraft, grace: float) -> None:
+    """Ends what runs: sidecars after all others, the last one first. One grace, from the first stop on, is for all."""
+    running = _running(draft.containers.values())
+    # A sick container is stopped on its own account.
+    begun = [one.stopping for one in draft.containers.values() if one.stopping is not None and one.unhealthy is None]
+    if begun and draft.at(min(begun) + grace):
+        draft.kill += [container.name for container in running if container.name not in draft.kill]
+        return
+    sidecars = [one["name"] for one in draft.pod["spec"].get("initContainers") or () if is_sidecar(one)]
+    others = [container for container in running if container.name not in sidecars]
+    last = [draft.containers[name] for name in sidecars if draft.containers[name] in running][-1:]
+    for container in others or last:
+        draft.end(container, grace)
 
 
 def _deadline(draft: _PodDraft) -> ContainerEnding | None:

@@ -287,9 +287,9 @@ class Worker:
         end, container = attempt.state(), self._containers[name]
         assert isinstance(end, Terminated)
         message = container.unhealthy or ""
-        self._set(
-            name, Container(name, replace(end, message=message), container.attempt, container.streak, container.last)
-        )
+        stopping = None if container.unhealthy else container.stopping
+        known = replace(end, message=message)
+        self._set(name, Container(name, known, container.attempt, container.streak, container.last, stopping))
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
