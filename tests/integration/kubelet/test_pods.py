@@ -220,6 +220,17 @@ async def test_probes_decide_over_readiness_and_restarts(lab: Lab) -> None:
     assert "liveness probe failed" in container(pod)["lastState"]["terminated"]["message"]
 
 
+async def test_a_sick_container_is_killed_when_the_grace_of_its_probe_is_over(lab: Lab, server: Server) -> None:
+    if server.name == "real":
+        pytest.skip("the grace of a probe came with Kubernetes 1.21")
+    probe = {"exec": {"command": ["false"]}, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
+    main = shell("trap '' TERM; while :; do sleep 0.05; done", livenessProbe=probe)
+    await lab.create("sick", main, terminationGracePeriodSeconds=1000)
+    pod = await lab.ended("sick")
+    assert code(pod) == 137
+    assert "liveness probe failed" in container(pod)["state"]["terminated"]["message"]
+
+
 async def test_a_sidecar_runs_beside_the_others_and_ends_with_them(lab: Lab, server: object) -> None:
     side = shell(f"echo $$ > {lab.folder}/side; exec sleep 60", "side", restartPolicy="Always")
     try:

@@ -210,6 +210,27 @@ STOP, KILL = PodDecision(stop=("main",)), PodDecision(kill=("main",))
     ("and stays", pod(), state(ran(143)), OLD, replace(OVER, ending=OLD)),
     ("an unhealthy container is asked to end", pod(), state(runs(unhealthy="sick")), None, STOP),
     ("and killed", pod(), state(runs(unhealthy="sick", stopping=60.0)), None, KILL),
+    (
+        "a probe may grant it less",
+        pod(terminationGracePeriodSeconds=60),
+        state(runs(unhealthy="sick", stopping=98.0, unhealthy_grace=2.0)),
+        None,
+        KILL,
+    ),
+    (
+        "or more",
+        pod(terminationGracePeriodSeconds=1),
+        state(runs(unhealthy="sick", stopping=98.0, unhealthy_grace=5.0)),
+        None,
+        PodDecision(wake=103.0),
+    ),
+    (
+        "but not when the pod is deleted",
+        pod(meta=DELETED),
+        state(runs(unhealthy="sick", stopping=98.0, unhealthy_grace=60.0)),
+        None,
+        PodDecision(wake=103.0),
+    ),
 )
 def test_stopping(body: Object, containers: Containers, ending: ContainerEnding | None, wanted: PodDecision) -> None:
     assert decide(body, containers, NOW, ending=ending, backoff=BACKOFF) == wanted

@@ -47,8 +47,8 @@ class Container:
     attempt: number of the latest start, counted from 0; -1 before the first. streak: starts in a row that did not
     lead to ten quiet minutes; the restart backoff grows with it. last: how the attempt before this one ended.
     stopping: when it was asked to end, kept after its end if that was for the sake of the pod. unhealthy: why a probe
-    wants it stopped. started and ready: what the startup and the readiness probe say of the running process; True
-    without such a probe.
+    wants it stopped. unhealthy_grace: seconds between TERM and KILL that this probe grants, None for the pod's. started
+    and ready: what the startup and the readiness probe say of the running process; True without such a probe.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Container:
     last: Terminated | None = None
     stopping: float | None = None
     unhealthy: str | None = None
+    unhealthy_grace: float | None = None
     started: bool = False
     ready: bool = False
 

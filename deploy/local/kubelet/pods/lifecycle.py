@@ -154,7 +154,8 @@ def decide(
         return draft.decision(ending=ending, over=True)
     for container in _running(containers.values()):
         if container.unhealthy is not None:
-            draft.end(container, _grace(pod, None))
+            own = container.unhealthy_grace
+            draft.end(container, _grace(pod, None) if own is None else own)
     over = _progress(draft)
     return draft.decision(over=over)
 

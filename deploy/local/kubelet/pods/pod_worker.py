@@ -345,7 +345,8 @@ class Worker:
     def _unhealthy(self, name: str, kind: str, why: str) -> None:
         message = f"{kind} probe failed: {why}"
         self._host.announcer.warning(self.pod, "Unhealthy", f"container {name}: {message}")
-        self._set(name, replace(self._containers[name], unhealthy=message))
+        grace = self._specs[name][f"{kind}Probe"].get("terminationGracePeriodSeconds")
+        self._set(name, replace(self._containers[name], unhealthy=message, unhealthy_grace=grace))
 
     async def _ask(self, name: str, question: Object) -> str | None:
         """Asks beside a running container, in its environment and directory; why it failed, or None."""
