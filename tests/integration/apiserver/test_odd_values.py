@@ -10,7 +10,9 @@ import pytest
 from tests.integration.apiserver.client import STRATEGIC, Answer, Api
 from tests.support.embedded import Embedded
 from tests.support.tables import cases, for_each
+from tests.unit.apiserver.examples import template
 from tests.unit.apiserver.odd import METADATA, ODD, PODS, mutated, places
+from tests.unit.apiserver.pod_faults import FAULTS
 from workers.api import names
 
 pytestmark = pytest.mark.real_apiserver
@@ -82,6 +84,14 @@ def test_both_servers_blame_the_same_fields(group: str, plural: str, spec: Any, 
         expected = theirs("POST", f"{served}/namespaces/odd/{plural}", body, dryRun="All")
         found = ours("POST", f"{group}/namespaces/odd/{plural}", body, dryRun="All")
         assert fields(found) == fields(expected), (path, value, found.text, expected.text)
+
+
+@cases(FAULTS)
+def test_both_servers_refuse_a_template_for_its_fault(spec: Any, blamed: list[str], both: tuple[Api, Api]) -> None:
+    made = {"metadata": {"name": "faulty"}, "spec": {"template": template(**spec)}}
+    theirs, ours = (api("POST", "/apis/batch/v1/namespaces/odd/jobs", made, dryRun="All") for api in both)
+    expected = 422, sorted({f"spec.template.spec.{field}" for field in blamed})
+    assert (fields(theirs), fields(ours)) == (expected, expected), (ours.text, theirs.text)
 
 
 #: What the old server reads otherwise in patches: numbers that do not fit are cut, nulls vanish from lists.

@@ -1,31 +1,26 @@
 """The rules of pod specs, in pods and in templates."""
 
+import ipaddress
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between, each, formatted, judge, named, one_of
-from deploy.local.apiserver.strategies import metadata
+from deploy.local.apiserver.strategies import metadata, pod_fields, pod_placement, pod_security, pod_volumes
 from workers.api import names, quantities
 from workers.api.kinds import Object
 from workers.controllers.volcano import amounts, pod_requests
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_FIELD_PATHS = frozenset(
-    {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"}
-    | {"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
-)
-_KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
-#: Resources of a container that a variable may show, and the divisors of each: as they are, and as they are listed.
-_AMOUNTS = tuple(sorted(f"{part}.{name}" for part in ("limits", "requests") for name in _RESOURCES))
-_BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
-_UNITS = {"cpu": (("1m", "1"), "1m and 1"), "memory": (_BYTES, ", ".join(_BYTES))}
+_SCHEMES = ("HTTP", "HTTPS")
+_HEADER = re.compile("[-A-Za-z0-9]+")
+_MOST_RULES = 20
+_HUGE = "hugepages-"
+_PREEMPTIONS = ("PreemptLowerPriority", "Never")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _port = between(1, 65535)
 
 
@@ -41,13 +36,25 @@ def template(body: Object, path: str) -> list[FieldError]:
 
 def spec(body: Object, path: str) -> list[FieldError]:
     """Returns the errors of a defaulted pod spec."""
-    mountable, errors = _volumes(body.get("volumes") or (), f"{path}.volumes")
+    mountable, errors = pod_volumes.volumes(body.get("volumes") or (), f"{path}.volumes")
     errors += field_errors.present(f"{path}.containers", body.get("containers"))
     taken: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(body.get(field) or ()):
-            errors += _container(container, f"{path}.{field}[{index}]", mountable, taken)
-    return [*errors, *judge(body, path, _POD), *_of_whole_pod(body, f"{path}.resources")]
+            place, waited_for = (
+                f"{path}.{field}[{index}]",
+                field == "initContainers" and container.get("restartPolicy") != "Always",
+            )
+            errors += _container(container, place, mountable, taken)
+            errors += _short(container, place) if waited_for else _long(container, place, _grace(body))
+    return [
+        *errors,
+        *_host_ports(body, f"{path}.containers"),
+        *judge(body, path, _POD),
+        *_dns(body, f"{path}.dnsConfig"),
+        *pod_security.of_pod(body, f"{path}.securityContext"),
+        *_of_whole_pod(body, f"{path}.resources"),
+    ]
 
 
 def _unique(name: str, seen: set[str], path: str) -> Iterator[FieldError]:
@@ -57,7 +64,7 @@ def _unique(name: str, seen: set[str], path: str) -> Iterator[FieldError]:
     seen.add(name)
 
 
-def _container(body: Object, path: str, mountable: Collection[str], taken: set[str]) -> Iterator[FieldError]:
+def _container(body: Object, path: str, mountable: Mapping[str, Object], taken: set[str]) -> Iterator[FieldError]:
     name = body.get("name", "")
     yield from named(names.dns_label)(f"{path}.name", name)
     yield from _unique(name, taken, f"{path}.name")
@@ -66,8 +73,54 @@ def _container(body: Object, path: str, mountable: Collection[str], taken: set[s
     yield from each(_env)(f"{path}.env", body.get("env"))
     for index, source in enumerate(body.get("envFrom") or ()):
         yield from _env_from(source, f"{path}.envFrom", index)
-    yield from _mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", mountable)
+    yield from pod_volumes.mounts(body.get("volumeMounts") or (), f"{path}.volumeMounts", mountable)
+    yield from pod_volumes.devices(body.get("volumeDevices") or (), f"{path}.volumeDevices", mountable)
+    yield from _restarts(body, path)
     yield from judge(body, path, _CONTAINER)
+
+
+def _short(body: Object, path: str) -> Iterator[FieldError]:
+    """An init container that ends before the next begins: nobody asks whether it lives."""
+    for field in ("lifecycle", *_PROBES):
+        if body.get(field) is not None:
+            yield field_errors.forbidden(
+                f"{path}.{field}", "may not be set for init containers without restartPolicy=Always"
+            )
+
+
+def _long(body: Object, path: str, grace: int | None) -> Iterator[FieldError]:
+    """A container that others rely on while it runs. grace: the pod's, in seconds."""
+    yield from _hooks(f"{path}.lifecycle", body.get("lifecycle"), grace)
+    yield from judge(body, path, _PROBES.items())
+
+
+def _grace(spec: Object) -> int | None:
+    """Returns the grace period, None for one that is wrong itself."""
+    grace: int | None = spec.get("terminationGracePeriodSeconds")
+    return grace if grace is not None and grace >= 0 else None
+
+
+def _restarts(body: Object, path: str) -> Iterator[FieldError]:
+    """A container's own policy, and its rules for single exit codes."""
+    policy, rules = body.get("restartPolicy"), body.get("restartPolicyRules") or ()
+    if policy is None:
+        if rules:
+            yield field_errors.required(
+                f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"
+            )
+        return
+    if policy not in RESTART_POLICIES:
+        yield field_errors.not_supported(f"{path}.restartPolicy", policy, sorted(RESTART_POLICIES))
+    if len(rules) > _MOST_RULES:
+        yield field_errors.too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES)
+    for index, rule in enumerate(rules):
+        place, codes = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
+        if (action := rule.get("action", "")) != "Restart":
+            yield field_errors.not_supported(f"{place}.action", action, ("Restart",))
+        if codes is None:
+            yield field_errors.required(f"{place}.exitCodes", "must be specified")
+        elif (operator := codes.get("operator", "")) not in ("In", "NotIn"):
+            yield field_errors.not_supported(f"{place}.exitCodes.operator", operator, ("In", "NotIn"))
 
 
 def _ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
@@ -81,6 +134,20 @@ def _ports(ports: Sequence[Object], path: str) -> Iterator[FieldError]:
         yield from _port(f"{place}.containerPort", port.get("containerPort") or None)
         yield from _port(f"{place}.hostPort", port.get("hostPort") or None)
         yield from one_of("SCTP", "TCP", "UDP")(f"{place}.protocol", port.get("protocol"))
+
+
+def _host_ports(spec: Object, path: str) -> Iterator[FieldError]:
+    """Each port of the node goes to one container; on the network of the node it is the container's own."""
+    seen: set[str] = set()
+    for number, container in enumerate(spec.get("containers") or ()):
+        for index, port in enumerate(container.get("ports") or ()):
+            place, shared = f"{path}[{number}].ports[{index}]", port.get("hostPort") or 0
+            if spec.get("hostNetwork") and shared != (own := port.get("containerPort", 0)):
+                detail = "must match `hostPort` when `hostNetwork` is true"
+                yield field_errors.invalid(f"{place}.containerPort", own, detail)
+            if shared:
+                key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{shared}"
+                yield from _unique(key, seen, f"{place}.hostPort")
 
 
 def _env(path: str, item: Object) -> Iterator[FieldError]:
@@ -97,38 +164,14 @@ def _env(path: str, item: Object) -> Iterator[FieldError]:
     elif len(given) > 1:
         yield field_errors.invalid(place, "", "may not have more than one field specified at a time")
     if "fieldRef" in source:
-        yield from _field_path(source["fieldRef"].get("fieldPath", ""), f"{place}.fieldRef.fieldPath")
+        yield from pod_fields.field(f"{place}.fieldRef", source["fieldRef"], pod_fields.OF_VARIABLES)
     if "resourceFieldRef" in source:
-        yield from _resource_field(source["resourceFieldRef"], f"{place}.resourceFieldRef")
+        yield from pod_fields.amount(f"{place}.resourceFieldRef", source["resourceFieldRef"])
     for field in ("configMapKeyRef", "secretKeyRef"):
         if field in source:
             name = source[field].get("name", "")
             yield from field_errors.malformed(f"{place}.{field}.name", name, names.dns_subdomain)
             yield from named(names.config_key)(f"{place}.{field}.key", source[field].get("key"))
-
-
-def _resource_field(body: Object, path: str) -> Iterator[FieldError]:
-    """A container's own request or limit, in units that make sense for it."""
-    resource, divisor = body.get("resource", ""), str(body.get("divisor", "0"))
-    if not resource:
-        yield field_errors.required(f"{path}.resource")
-        return
-    if resource not in _AMOUNTS and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
-        yield field_errors.not_supported(f"{path}.resource", resource, _AMOUNTS)
-        return
-    kind = "cpu" if resource.endswith(".cpu") else "memory"
-    units, listed = _UNITS[kind]
-    if divisor not in ("0", *units):
-        name = kind if kind == "cpu" else resource.partition(".")[2]
-        detail = f"only divisor's values {listed} are supported with the {name} resource"
-        yield field_errors.invalid(f"{path}.divisor", resource, detail)
-
-
-def _field_path(text: str, path: str) -> Iterator[FieldError]:
-    if not text:
-        yield field_errors.required(path)
-    elif text not in _FIELD_PATHS and not _KEYED_FIELD.fullmatch(text):
-        yield field_errors.invalid(path, text, f"error converting fieldPath: field label not supported: {text}")
 
 
 def _env_from(source: Object, path: str, index: int) -> Iterator[FieldError]:
@@ -147,32 +190,29 @@ def _env_from(source: Object, path: str, index: int) -> Iterator[FieldError]:
             yield from (field_errors.invalid(place, name, problem) for problem in problems)
 
 
-def _mounts(mounts: Sequence[Object], path: str, mountable: Collection[str]) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, mount in enumerate(mounts):
-        place, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        yield from field_errors.present(f"{place}.name", name)
-        if name not in mountable:
-            yield field_errors.not_found(f"{place}.name", name)
-        yield from field_errors.present(f"{place}.mountPath", target)
-        if target and target in seen:
-            yield field_errors.invalid(f"{place}.mountPath", target, "must be unique")
-        seen.add(target)
-
-
 def _probe(successes: int | None, path: str, probe: Object | None) -> Iterator[FieldError]:
-    """A probe. successes: the one success threshold that is allowed, None for any."""
-    if probe:
-        yield from _handler(("exec", "httpGet", "tcpSocket", "grpc"), path, probe)
-        yield from judge(probe, path, _PROBE)
-    if successes and (value := (probe or {}).get("successThreshold", successes)) != successes:
+    """A probe. successes: the one success threshold of a probe that may end its container, None for another one."""
+    if not probe:
+        return
+    yield from _handler(("exec", "httpGet", "tcpSocket", "grpc"), path, probe)
+    yield from judge(probe, path, _PROBE)
+    grace, place = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
+    if grace is not None and grace <= 0:
+        yield field_errors.invalid(place, grace, "must be greater than 0")
+    if successes is None and grace is not None:
+        yield field_errors.invalid(place, grace, "must not be set for readinessProbes")
+    if successes and (value := probe.get("successThreshold", successes)) != successes:
         yield field_errors.invalid(f"{path}.successThreshold", value, f"must be {successes}")
 
 
-def _hooks(path: str, hooks: Object | None) -> Iterator[FieldError]:
+def _hooks(path: str, hooks: Object | None, grace: int | None) -> Iterator[FieldError]:
     for hook, handler in (hooks or {}).items():
         if isinstance(handler, dict):
             yield from _handler(("exec", "httpGet", "tcpSocket", "sleep"), f"{path}.{hook}", handler)
+            seconds = (handler.get("sleep") or {}).get("seconds", 0)
+            if grace is not None and not 0 <= seconds <= grace:
+                detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                yield field_errors.invalid(f"{path}.{hook}.sleep", seconds, detail)
 
 
 def _handler(kinds: Sequence[str], path: str, body: Object) -> Iterator[FieldError]:
@@ -184,13 +224,24 @@ def _handler(kinds: Sequence[str], path: str, body: Object) -> Iterator[FieldErr
         yield field_errors.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
     if "exec" in body:
         yield from field_errors.present(f"{path}.exec.command", body["exec"].get("command"))
-    for field in ("httpGet", "tcpSocket"):
+    for field in ("httpGet", "tcpSocket", "grpc"):
         if field in body:
             place, port = f"{path}.{field}.port", body[field].get("port", 0)
             if isinstance(port, str):
                 yield from field_errors.malformed(place, port, names.port_name)
             else:
                 yield from _port(place, port)
+    if "httpGet" in body:
+        scheme = body["httpGet"].get("scheme", "")
+        if scheme not in _SCHEMES:
+            yield field_errors.not_supported(f"{path}.httpGet.scheme", scheme, _SCHEMES)
+        for header in body["httpGet"].get("httpHeaders") or ():
+            if not _HEADER.fullmatch(name := header.get("name", "")):
+                detail = (
+                    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
+                    f"regex used for validation is '{_HEADER.pattern}')"
+                )
+                yield field_errors.invalid(f"{path}.httpGet.httpHeaders", name, detail)
 
 
 def _message_policy(path: str, policy: str | None) -> Iterator[FieldError]:
@@ -201,7 +252,7 @@ def _message_policy(path: str, policy: str | None) -> Iterator[FieldError]:
 def _resource_name(name: str, path: str) -> Iterator[FieldError]:
     problems = names.qualified_name(name)
     yield from (field_errors.invalid(path, name, problem) for problem in problems)
-    if problems or name in _RESOURCES or name.startswith("hugepages-") or "/" in name:
+    if problems or name in _RESOURCES or name.startswith(_HUGE) or "/" in name:
         return
     yield field_errors.invalid(path, name, "must be a standard resource type or fully qualified")
     yield field_errors.invalid(path, name, "must be a standard resource for containers")
@@ -252,9 +303,26 @@ def _resources(
             yield from check_name(name, place)
             if quantities.parse(amount) < 0:
                 yield field_errors.invalid(place, amount, field_errors.NON_NEGATIVE)
+            if _is_extended(name) and quantities.parse(amount) % quantities.ONE:
+                yield field_errors.invalid(place, amount, "must be an integer")
     for name, amount in requests.items():
-        if name in limits and quantities.parse(amount) > quantities.parse(limits[name]):
+        shared = not _is_extended(name) and not name.startswith(_HUGE)
+        if name not in limits:
+            if not shared:
+                yield field_errors.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif not shared and quantities.parse(amount) != quantities.parse(limits[name]):
+            detail = f"must be equal to {name} limit of {limits[name]}"
+            yield field_errors.invalid(f"{path}.requests", amount, detail)
+        elif quantities.parse(amount) > quantities.parse(limits[name]):
             yield field_errors.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit")
+    asked = {*limits, *requests}
+    if any(name.startswith(_HUGE) for name in asked) and asked.isdisjoint(("cpu", "memory")):
+        yield field_errors.forbidden(path, "HugePages require cpu or memory")
+
+
+def _is_extended(name: str) -> bool:
+    """True for the name of a resource that only whole pieces are given of, such as a card."""
+    return "/" in name and "kubernetes.io/" not in name
 
 
 def _toleration(path: str, item: Object) -> Iterator[FieldError]:
@@ -277,25 +345,40 @@ def _toleration(path: str, item: Object) -> Iterator[FieldError]:
         yield field_errors.not_supported(f"{path}.effect", effect, _EFFECTS)
 
 
-def _affinity(path: str, body: Object | None) -> Iterator[FieldError]:
-    """Affinity to nodes; affinity to other pods is stored unread."""
-    nodes = (body or {}).get("nodeAffinity") or {}
-    required = nodes.get(_REQUIRED)
-    if required is not None:
-        place, terms = f"{path}.nodeAffinity.{_REQUIRED}.nodeSelectorTerms", required.get("nodeSelectorTerms")
-        if not terms:
-            yield field_errors.required(place, "must have at least one node selector term")
-        yield from each(_node_term)(place, terms)
-    for index, wish in enumerate(nodes.get(_PREFERRED) or ()):
-        place = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
-        if not 1 <= (weight := wish.get("weight", 0)) <= 100:
-            yield field_errors.invalid(f"{place}.weight", weight, "must be in the range 1-100")
-        yield from _node_term(f"{place}.preference", wish.get("preference") or {})
+def _dns(spec: Object, path: str) -> Iterator[FieldError]:
+    config = spec.get("dnsConfig")
+    servers = (config or {}).get("nameservers") or ()
+    if spec.get("dnsPolicy") == "None" and config is None:
+        yield field_errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
+    elif spec.get("dnsPolicy") == "None" and not servers:
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield field_errors.required(f"{path}.nameservers", detail)
+    yield from each(_address)(f"{path}.nameservers", servers)
 
 
-def _node_term(path: str, term: Object) -> Iterator[FieldError]:
-    for index, expression in enumerate(term.get("matchExpressions") or ()):
-        yield from metadata.requirement(expression, f"{path}.matchExpressions[{index}]", numbers=True)
+def _address(path: str, text: str) -> Iterator[FieldError]:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        yield field_errors.invalid(path, text, detail)
+
+
+def _aliases(path: str, items: Sequence[Object] | None) -> Iterator[FieldError]:
+    """Names of other hosts. The paths are Kubernetes' own: they do not say which host."""
+    for item in items or ():
+        yield from _address(f"{path}.ip", item.get("ip", ""))
+        for name in item.get("hostnames") or ():
+            yield from field_errors.malformed(f"{path}.hostnames", name, names.dns_subdomain)
+
+
+def _readiness_gate(path: str, gate: Object) -> Iterator[FieldError]:
+    yield from field_errors.malformed(f"{path}.conditionType", gate.get("conditionType", ""), names.qualified_name)
+
+
+def _preemption(path: str, policy: str | None) -> Iterator[FieldError]:
+    if policy is not None and policy not in _PREEMPTIONS:
+        yield field_errors.not_supported(path, policy, _PREEMPTIONS)
 
 
 def _gates(path: str, items: Sequence[Object] | None) -> Iterator[FieldError]:
@@ -306,60 +389,20 @@ def _gates(path: str, items: Sequence[Object] | None) -> Iterator[FieldError]:
         yield from _unique(name, seen, place)
 
 
-def _volumes(volumes: Sequence[Object], path: str) -> tuple[set[str], list[FieldError]]:
-    """Returns the names of the volumes that can be mounted, and the errors of the others."""
-    mountable: set[str] = set()
-    errors: list[FieldError] = []
-    for index, volume in enumerate(volumes):
-        found = [*_volume(volume, f"{path}[{index}]", mountable)]
-        if not found:
-            mountable.add(volume.get("name", ""))
-        errors += found
-    return mountable, errors
-
-
-def _volume(volume: Object, path: str, known: set[str]) -> Iterator[FieldError]:
-    sources, name = [field for field in volume if field != "name"], volume.get("name", "")
-    if len(sources) > 1:
-        yield field_errors.forbidden(f"{path}.{sources[1]}", "may not specify more than 1 volume type")
-    yield from named(names.dns_label)(f"{path}.name", name)
-    if name in known:
-        yield field_errors.duplicate(f"{path}.name", name)
-    for source, field in _VOLUME_FIELDS:
-        if source in volume:
-            yield from field_errors.present(f"{path}.{source}.{field}", volume[source].get(field))
-    for source in ("secret", "configMap"):
-        yield from each(_volume_item)(f"{path}.{source}.items", (volume.get(source) or {}).get("items"))
-
-
-def _volume_item(path: str, item: Object) -> Iterator[FieldError]:
-    place, target = f"{path}.path", item.get("path", "")
-    yield from judge(item, path, (("key", field_errors.present), ("path", field_errors.present)))
-    if target.startswith("/"):
-        yield field_errors.invalid(place, target, "must be a relative path")
-    elif ".." in target.split("/"):
-        yield field_errors.invalid(place, target, "must not contain '..'")
-    elif target.startswith(".."):
-        yield field_errors.invalid(place, target, "must not start with '..'")
-
-
-#: The field that each kind of volume must name its source by.
-_VOLUME_FIELDS = (
-    *(("hostPath", "path"), ("secret", "secretName"), ("configMap", "name")),
-    ("persistentVolumeClaim", "claimName"),
-)
 _PROBE: tuple[tuple[str, Rule], ...] = tuple(
     (field, field_errors.non_negative)
     for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 )
+_PROBES: Mapping[str, Rule] = {
+    "livenessProbe": partial(_probe, 1),
+    "readinessProbe": partial(_probe, None),
+    "startupProbe": partial(_probe, 1),
+}
 _CONTAINER: tuple[tuple[str, Rule], ...] = (
-    ("livenessProbe", partial(_probe, 1)),
-    ("readinessProbe", partial(_probe, None)),
-    ("startupProbe", partial(_probe, 1)),
-    ("lifecycle", _hooks),
     ("terminationMessagePolicy", _message_policy),
     ("imagePullPolicy", one_of("Always", "IfNotPresent", "Never")),
     ("resources", _resources),
+    ("securityContext", pod_security.of_container),
 )
 _POD: tuple[tuple[str, Rule], ...] = (
     ("restartPolicy", one_of(*RESTART_POLICIES)),
@@ -371,7 +414,12 @@ _POD: tuple[tuple[str, Rule], ...] = (
     ("subdomain", formatted(names.dns_label)),
     ("priorityClassName", formatted(names.dns_subdomain)),
     ("tolerations", each(_toleration)),
-    ("affinity", _affinity),
+    ("affinity", pod_placement.affinity),
+    ("topologySpreadConstraints", pod_placement.spread),
     ("schedulingGates", _gates),
+    ("readinessGates", each(_readiness_gate)),
+    ("runtimeClassName", formatted(names.dns_subdomain)),
+    ("preemptionPolicy", _preemption),
+    ("hostAliases", _aliases),
     ("activeDeadlineSeconds", between(1, 2**31 - 1)),
 )

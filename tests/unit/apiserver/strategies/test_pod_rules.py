@@ -8,6 +8,7 @@ from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.pods import qos_class
 from tests.support.tables import cases, for_each
 from tests.unit.apiserver.examples import CONTAINER, changed, created, problems, refusals, refused, unsupported
+from tests.unit.apiserver.pod_faults import FAULTS, LATER_FAULTS, SOUND
 from workers.api.kinds import POD
 
 
@@ -138,6 +139,27 @@ def source(**source: Any) -> dict[str, Any]:
         "terminationMessagePolicy: Invalid value: \"x\": must be 'File' or 'FallbackToLogsOnError'": {
             "terminationMessagePolicy": "x"
         },
+        "resources.limits: Required value: Limit must be set for non overcommitable resources": {
+            "resources": {"requests": {"example.com/gpu": "1"}}
+        },
+        'resources.requests: Invalid value: "1": must be equal to example.com/gpu limit of 2': {
+            "resources": {"limits": {"example.com/gpu": "2"}, "requests": {"example.com/gpu": "1"}}
+        },
+        "resources: Forbidden: HugePages require cpu or memory": {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}},
+        "lifecycle.preStop.sleep: Invalid value: 31: "
+        "must be non-negative and less than terminationGracePeriodSeconds (30)": {
+            "lifecycle": {"preStop": {"sleep": {"seconds": 31}}}
+        },
+        f"livenessProbe.httpGet.scheme: {unsupported('FTP', 'HTTP', 'HTTPS')}": {
+            "livenessProbe": {"httpGet": {"port": 1, "scheme": "FTP"}}
+        },
+        'ports[1].hostPort: Duplicate value: "TCP//9"': {
+            "ports": [{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 9}]
+        },
+        'volumeDevices[0].name: Not found: "v"': {"volumeDevices": [{"name": "v", "devicePath": "/x"}]},
+        "securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive": {
+            "securityContext": {"runAsUser": -1}
+        },
     }
 )
 def test_a_container_is_refused(refusal: str, body: Any) -> None:
@@ -247,7 +269,7 @@ def configured(*items: Any) -> dict[str, Any]:
     (
         "a resource that no pod has as a whole",
         whole({"requests": {"example.com/gpu": "1", "ephemeral-storage": "1"}}),
-        ["resources.requests[example.com/gpu]", "resources.requests[ephemeral-storage]"],
+        ["resources.requests[example.com/gpu]", "resources.requests[ephemeral-storage]", "resources.limits"],
     ),
     ("requests above limits", whole({"requests": {"cpu": "4"}, "limits": {"cpu": "3"}}), ["resources.requests"]),
     (
@@ -273,6 +295,25 @@ def configured(*items: Any) -> dict[str, Any]:
 )
 def test_a_pod_is_refused(spec: Any, fields: list[str]) -> None:
     assert [field for field, _ in problems(POD, pod(**spec))] == [f"spec.{field}" for field in fields]
+
+
+@cases({**FAULTS, **LATER_FAULTS})
+def test_a_pod_is_refused_for_a_fault(spec: Any, fields: list[str]) -> None:
+    assert sorted(field for field, _ in problems(POD, pod(**spec))) == [f"spec.{field}" for field in fields]
+
+
+@for_each(*SOUND)
+def test_a_pod_without_fault_is_taken(name: str) -> None:
+    assert problems(POD, pod(**SOUND[name])) == []
+
+
+def test_what_was_stored_before_a_rule_may_change_in_all_else() -> None:
+    gpu = pod(container={"resources": {"requests": {"example.com/gpu": "1"}}}, activeDeadlineSeconds=10)
+    stored = created(POD, {**gpu, "metadata": {**gpu["metadata"], "finalizers": ["example.com/keep"]}})
+    released = {**stored, "metadata": {**stored["metadata"], "finalizers": []}}
+    assert changed(POD, stored, released)[1] == []
+    worse = edited(stored, activeDeadlineSeconds=0)
+    assert [field for field, _ in changed(POD, stored, worse)[1]] == ["spec.activeDeadlineSeconds"]
 
 
 def test_a_template_may_have_an_image_to_be_filled_in() -> None:
