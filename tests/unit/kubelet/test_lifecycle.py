@@ -188,6 +188,40 @@ def test_the_order_in_which_a_pod_ends(containers: Containers, meta: Object | No
     assert decide(pod(init=SIDES, meta=meta), containers, NOW, backoff=BACKOFF) == wanted
 
 
+def rule(operator: str, *values: int) -> Object:
+    """A rule that restarts a container after some exit codes, or after all but some."""
+    return {"action": "Restart", "exitCodes": {"operator": operator, "values": list(values)}}
+
+
+def own(policy: str, *rules: Object) -> Object:
+    """A container with a restart policy of its own."""
+    return box("main", restartPolicy=policy, restartPolicyRules=list(rules))
+
+
+@cases(
+    ("its own policy is for the better", pod(own("OnFailure")), ran(1), START),
+    ("or for the worse", pod(own("Never"), restartPolicy="Always"), ran(1), OVER),
+    ("a rule restarts what its policy would leave", pod(own("Never", rule("In", 41, 42))), ran(42), START),
+    ("not after another code", pod(own("Never", rule("In", 41))), ran(42), OVER),
+    ("a rule for all codes but some", pod(own("Never", rule("NotIn", 41))), ran(42), START),
+    ("not after one of these", pod(own("Never", rule("NotIn", 41))), ran(41), OVER),
+    ("a rule that nobody knows fits nothing", pod(own("Never", rule("Near", 1))), ran(2), OVER),
+    ("one rule of several fits", pod(own("Never", rule("In", 1), rule("In", 2))), ran(2), START),
+    ("without one the policy does", pod(own("OnFailure", rule("In", 5))), ran(1), START),
+    ("and success ends it", pod(own("OnFailure", rule("In", 5))), ran(0), OVER),
+    ("restarts by a rule back off", pod(own("Never", rule("In", 1))), ran(1, starts=2), backs_off(10.0)),
+)
+def test_containers_with_a_policy_of_their_own(body: Object, main: Container, wanted: PodDecision) -> None:
+    assert decide(body, state(main), NOW, backoff=BACKOFF) == wanted
+
+
+def test_an_init_container_may_have_a_policy_of_its_own() -> None:
+    first = box("i1", restartPolicy="Never", restartPolicyRules=[rule("In", 1)])
+    body = pod(init=(first,), restartPolicy="Always")
+    assert decide(body, state(ran(1, name="i1"), new()), NOW, backoff=BACKOFF) == FIRST
+    assert decide(body, state(ran(2, name="i1"), new()), NOW, backoff=BACKOFF) == OVER
+
+
 OLD = ContainerEnding("DeadlineExceeded", "earlier")
 STOP, KILL = PodDecision(stop=("main",)), PodDecision(kill=("main",))
 

@@ -98,8 +98,12 @@ class _PodDraft:
         elif self.at(container.stopping + grace):
             self.kill.append(container.name)
 
-    def ensure(self, container: Container, policy: str) -> bool:
-        """Starts or restarts a container if its policy wants that; False when it has ended for good."""
+    def ensure(self, spec: Object, policy: str) -> bool:
+        """Starts or restarts a container if its policy wants that; False when it has ended for good.
+
+        policy: for a container without one of its own.
+        """
+        container = self.containers[spec["name"]]
         state = container.state
         if isinstance(state, ContainerRunning):
             return True
@@ -107,7 +111,7 @@ class _PodDraft:
             if self.at(state.retry):
                 self.start.append(container.name)
             return True
-        if policy == "Never" or (policy == "OnFailure" and state.code == 0):
+        if not _restarts(spec, policy, state.code):
             return False
         pause = self.backoff.pause(container, state)
         if self.at(state.finished + pause):
@@ -164,8 +168,7 @@ def _progress(draft: _PodDraft) -> bool:
     """Init containers, then the others. Whether the pod has come to its end."""
     spec = draft.pod["spec"]
     policy = spec.get("restartPolicy", "Always")
-    mains = [draft.containers[one["name"]] for one in spec["containers"]]
-    begun = any(container.attempt >= 0 for container in mains)
+    begun = any(draft.containers[one["name"]].attempt >= 0 for one in spec["containers"])
     for one in spec.get("initContainers") or ():
         container = draft.containers[one["name"]]
         if is_sidecar(one):
@@ -175,11 +178,11 @@ def _progress(draft: _PodDraft) -> bool:
         if begun:
             # after a crash of the kubelet its record may be gone; it did end, or nothing would have come after it
             continue
-        return _initialize(draft, one["name"], policy)
+        return _initialize(draft, one, policy)
     if not begun and not _sidecars(draft, None):
         return False
     # every container is asked, so that one that ended does not keep the others from being started
-    going = [draft.ensure(container, policy) for container in mains]
+    going = [draft.ensure(one, policy) for one in spec["containers"]]
     if any(going):
         _sidecars(draft, None)
         return False
@@ -187,11 +190,22 @@ def _progress(draft: _PodDraft) -> bool:
     return True
 
 
-def _initialize(draft: _PodDraft, name: str, policy: str) -> bool:
+def _restarts(spec: Object, policy: str, code: int) -> bool:
+    """True if a container that ended with this code begins again. policy: the pod's."""
+    for rule in spec.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        named = code in (codes.get("values") or ())
+        if {"In": named, "NotIn": not named}.get(codes.get("operator", "")):
+            return True
+    policy = spec.get("restartPolicy") or policy
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def _initialize(draft: _PodDraft, spec: Object, policy: str) -> bool:
     """Brings the init container on its way, after the sidecars that stand before it."""
-    if not _sidecars(draft, name):
+    if not _sidecars(draft, spec["name"]):
         return False
-    if draft.ensure(draft.containers[name], "Never" if policy == "Never" else "OnFailure"):
+    if draft.ensure(spec, "Never" if policy == "Never" else "OnFailure"):
         return False
     _end_in_turn(draft, _grace(draft.pod, None))
     return True
@@ -208,7 +222,7 @@ def _sidecars(draft: _PodDraft, before: str | None) -> bool:
         if is_sidecar(one):
             container = draft.containers[one["name"]]
             if one["name"] not in draft.start:
-                draft.ensure(container, "Always")
+                draft.ensure(one, "Always")
             if not (isinstance(container.state, ContainerRunning) and container.started):
                 return False
     return True
