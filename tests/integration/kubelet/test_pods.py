@@ -231,6 +231,41 @@ async def test_a_sick_container_is_killed_when_the_grace_of_its_probe_is_over(la
     assert "liveness probe failed" in container(pod)["state"]["terminated"]["message"]
 
 
+async def test_a_hook_runs_beside_a_container_that_has_started(lab: Lab) -> None:
+    hooked = lab.folder / "hooked"
+    hook = {"exec": {"command": ["sh", "-c", f"touch $HOME/by-hook; touch {hooked}"]}}
+    main = shell("until [ -e by-hook ]; do sleep 0.02; done", lifecycle={"postStart": hook})
+    await lab.create("hooked", main)
+    assert phase(await lab.ended("hooked")) == "Succeeded"
+    assert hooked.exists()
+
+
+async def test_a_container_is_not_ready_before_its_hook_has_succeeded(lab: Lab) -> None:
+    go, asked = lab.folder / "go", lab.folder / "asked"
+    script = f"touch {asked}; until [ -e {go} ]; do sleep 0.02; done"
+    hook = {"exec": {"command": ["sh", "-c", script]}}
+    await lab.create("early", shell("exec sleep 60", lifecycle={"postStart": hook}))
+    await until(asked.exists, "the hook runs")
+    assert condition(await lab.get("early"), "Ready").get("status") != "True"
+    go.touch()
+    await lab.wait("early", lambda pod: condition(pod, "Ready").get("status") == "True")
+
+
+async def test_a_hook_that_fails_ends_its_container(lab: Lab) -> None:
+    hook = {"exec": {"command": ["sh", "-c", "echo no luck; exit 3"]}}
+    await lab.create("unlucky", shell("exec sleep 60", lifecycle={"postStart": hook}))
+    pod = await lab.ended("unlucky")
+    assert (phase(pod), code(pod)) == ("Failed", 143)
+    message = "postStart hook failed: exit code 3: no luck"
+    assert container(pod)["state"]["terminated"]["message"] == message
+
+    async def announced() -> bool:
+        events, _ = await lab.cluster.list(EVENT, "default")
+        return any(one["reason"] == "FailedPostStartHook" and message in one["message"] for one in events)
+
+    await eventually(announced)
+
+
 async def test_a_sidecar_runs_beside_the_others_and_ends_with_them(lab: Lab, server: object) -> None:
     side = shell(f"echo $$ > {lab.folder}/side; exec sleep 60", "side", restartPolicy="Always")
     try:

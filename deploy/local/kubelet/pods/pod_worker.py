@@ -224,7 +224,7 @@ class Worker:
         else:
             self._host.announcer.normal(self.pod, "Started", f"Started container {name}")
             self._forget(name, number - 2)
-            self._adopt(name, attempt, replace(begun, state=ContainerRunning(self._host.clock())))
+            self._adopt(name, attempt, replace(begun, state=ContainerRunning(self._host.clock())), is_new=True)
 
     async def _launch(self, name: str, attempt: ContainerAttempt, made: Recipe) -> None:
         isolation = self._host.isolation
@@ -266,15 +266,18 @@ class Worker:
         last = known if isinstance(known, Terminated) else before.last
         self._set(name, replace(before, state=state, last=last))
 
-    def _adopt(self, name: str, attempt: ContainerAttempt, container: Container) -> None:
-        """Takes charge of a running attempt: its end, its output, its probes."""
+    def _adopt(
+        self, name: str, attempt: ContainerAttempt, container: Container, *, is_new: bool = False
+    ) -> None:
+        """Takes charge of a running attempt: its end, its output, its probes. is_new: it has yet to run its hook."""
         spec = self._specs[name]
         self._attempts[name] = attempt
-        started = "startupProbe" not in spec
+        hook = is_new and bool(_hook(spec, "postStart"))
+        started = "startupProbe" not in spec and not hook
         self._set(name, replace(container, started=started, ready=started and "readinessProbe" not in spec))
         self._spawn(self._attend(name, attempt))
-        if any(kind in spec for kind in probes.KINDS):
-            self._probes[name] = asyncio.create_task(self._probe(name))
+        if hook or any(kind in spec for kind in probes.KINDS):
+            self._probes[name] = asyncio.create_task(self._accompany(name, hook=hook))
 
     async def _attend(self, name: str, attempt: ContainerAttempt) -> None:
         """Follows an attempt to its end."""
@@ -300,18 +303,40 @@ class Worker:
         self._spawn(self._terminate(name))
 
     async def _terminate(self, name: str) -> None:
-        hook = (self._specs[name].get("lifecycle") or {}).get("preStop") or {}
         attempt = self._attempts[name]
-        if "sleep" in hook:
-            await asyncio.sleep(hook["sleep"].get("seconds", 0))
-        elif hook:
-            problem = await self._ask(name, {"timeoutSeconds": lifecycle.GRACE, **hook})
-            if problem is not None:
-                self._host.announcer.warning(self.pod, "FailedPreStopHook", f"container {name}: {problem}")
+        problem = await self._run_hook(name, "preStop", lifecycle.GRACE)
+        if problem is not None:
+            self._host.announcer.warning(self.pod, "FailedPreStopHook", f"container {name}: {problem}")
         await attempt.begun()
         attempt.signal(signal.SIGTERM)
 
+    async def _run_hook(self, name: str, kind: str, longest: float) -> str | None:
+        """Runs a hook of a container, if it has that; why it failed, or None. longest: seconds that it may take."""
+        hook = _hook(self._specs[name], kind)
+        if "sleep" in hook:
+            await asyncio.sleep(hook["sleep"].get("seconds", 0))
+            return None
+        return await self._ask(name, {"timeoutSeconds": longest, **hook}) if hook else None
+
     # -- probes --------------------------------------------------------------------------------------------------
+
+    async def _accompany(self, name: str, *, hook: bool) -> None:
+        """Runs what goes beside a container until it ends: the hook of its start, and its probes."""
+        async with asyncio.TaskGroup() as group:
+            if hook:
+                group.create_task(self._post_start(name))
+            group.create_task(self._probe(name))
+
+    async def _post_start(self, name: str) -> None:
+        problem = await self._run_hook(name, "postStart", math.inf)
+        container, spec = self._containers[name], self._specs[name]
+        if problem is not None:
+            message = f"postStart hook failed: {problem}"
+            self._host.announcer.warning(self.pod, "FailedPostStartHook", f"container {name}: {message}")
+            self._set(name, replace(container, unhealthy=message))
+        elif "startupProbe" not in spec:
+            ready = container.ready or "readinessProbe" not in spec
+            self._set(name, replace(container, started=True, ready=ready and container.stopping is None))
 
     async def _probe(self, name: str) -> None:
         spec = self._specs[name]
@@ -410,6 +435,12 @@ class Worker:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _hook(spec: Object, kind: str) -> Object:
+    """Returns the handler of a container's hook, postStart or preStop; empty without one."""
+    handler: Object = (spec.get("lifecycle") or {}).get(kind) or {}
+    return handler
 
 
 def _listed(pod: Object) -> list[Object]:
