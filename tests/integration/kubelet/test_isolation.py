@@ -18,7 +18,7 @@ from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartab
 from deploy.local.kubelet.containers.container_states import ContainerRunning, Terminated
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind, Isolation
-from tests.integration.kubelet.lab import Lab, code, condition, phase, shell
+from tests.integration.kubelet.lab import Lab, code, condition, container, phase, shell
 from tests.support.conditions import eventually
 from tests.support.tables import cases
 from workers.api.kinds import CONFIG_MAP, EVENT
@@ -258,6 +258,17 @@ async def test_a_pod_of_a_cluster_has_its_mounts(bench: Lab) -> None:
     # Its shim is the first process of its own; a probe may have come before it.
     assert 1 < bench.number("mine/number") < 20
     await bench.delete("mounted", kind=CONFIG_MAP)
+
+
+@pytest.mark.usefixtures("_allowed")
+async def test_hooks_and_message_files_are_those_of_an_isolated_container(bench: Lab) -> None:
+    bench.start(isolation="required")
+    hook = {"exec": {"command": ["sh", "-c", "echo from the hook > /tmp/told"]}}
+    script = f"until [ -s /tmp/told ]; do sleep 0.02; done; cat /tmp/told > {PLACES[0]}; exit 3"
+    main = shell(script, lifecycle={"postStart": hook}, terminationMessagePath=str(PLACES[0]))
+    await bench.create("hooked", main)
+    pod = await bench.ended("hooked")
+    assert (code(pod), container(pod)["state"]["terminated"].get("message")) == (3, "from the hook\n")
 
 
 async def test_a_mount_that_is_not_made_is_named_in_an_event(bench: Lab) -> None:

@@ -1,6 +1,7 @@
 """Pods as their user observes them: exit codes, phases, restarts, deadlines, deletion, logs."""
 
 import json
+import signal
 
 import pytest
 
@@ -264,6 +265,22 @@ async def test_a_hook_that_fails_ends_its_container(lab: Lab) -> None:
         return any(one["reason"] == "FailedPostStartHook" and message in one["message"] for one in events)
 
     await eventually(announced)
+
+
+async def test_a_container_says_why_it_failed_also_to_a_kubelet_that_was_away(lab: Lab) -> None:
+    script = f"until [ -e {lab.folder}/go ]; do sleep 0.02; done; echo no disk; echo left > why; exit 3"
+    await lab.create(
+        "talkative",
+        shell(script, terminationMessagePolicy="FallbackToLogsOnError"),
+        shell(script, "other", terminationMessagePath="why"),
+    )
+    await lab.wait("talkative", lambda pod: phase(pod) == "Running")
+    lab.stop(signal.SIGKILL)
+    (lab.folder / "go").touch()
+    lab.start()
+    pod = await lab.ended("talkative")
+    messages = [container(pod, name)["state"]["terminated"].get("message") for name in ("main", "other")]
+    assert messages == ["no disk\n", "left\n"]
 
 
 async def test_a_sidecar_runs_beside_the_others_and_ends_with_them(lab: Lab, server: object) -> None:

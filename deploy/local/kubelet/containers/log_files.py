@@ -17,6 +17,9 @@ LONGEST = 16 * 1024
 #: Bytes read at once from one stream: bounds the delay that one container's output causes for the others.
 CHUNK = 1024 * 1024
 
+#: More bytes than the time, the stream and the kind of a line have.
+_LONGEST_HEAD = 64
+
 _STREAMS = (("stdout", "out"), ("stderr", "err"))
 
 
@@ -64,6 +67,20 @@ class Log:
                 with path.open("rb", buffering=0) as source:
                     return os.pread(source.fileno(), CHUNK, offset)
         return b""
+
+
+def last(path: Path, lines: int, longest: int) -> bytes:
+    """Returns the end of what was printed into a log, of both streams: at most so many lines and bytes."""
+    enough = LONGEST + longest + lines * _LONGEST_HEAD
+    with path.open("rb") as log:
+        size = log.seek(0, os.SEEK_END)
+        log.seek(max(0, size - enough))
+        found = log.readlines()
+    if size > enough:
+        del found[0]
+    pieces = (line[:-1].split(b" ", 3) for line in found)
+    printed = b"".join(text + (b"\n" if kind == b"F" else b"") for _, _, kind, text in pieces)
+    return b"".join(printed.splitlines(keepends=True)[-lines:])[-longest:]
 
 
 def _format(data: bytes, stream: str, *, rest: bool) -> tuple[int, list[bytes]]:

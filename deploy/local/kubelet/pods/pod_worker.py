@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from deploy.local.kubelet.containers import probes, restore
+from deploy.local.kubelet.containers import probes, restore, termination_messages
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.container_states import (
     START_ERROR,
@@ -266,9 +266,7 @@ class Worker:
         last = known if isinstance(known, Terminated) else before.last
         self._set(name, replace(before, state=state, last=last))
 
-    def _adopt(
-        self, name: str, attempt: ContainerAttempt, container: Container, *, is_new: bool = False
-    ) -> None:
+    def _adopt(self, name: str, attempt: ContainerAttempt, container: Container, *, is_new: bool = False) -> None:
         """Takes charge of a running attempt: its end, its output, its probes. is_new: it has yet to run its hook."""
         spec = self._specs[name]
         self._attempts[name] = attempt
@@ -287,12 +285,18 @@ class Worker:
         await output.finish()
         if probe := self._probes.pop(name, None):
             probe.cancel()
-        end, container = attempt.state(), self._containers[name]
-        assert isinstance(end, Terminated)
-        message = container.unhealthy or ""
+        container = self._containers[name]
         stopping = None if container.unhealthy else container.stopping
-        known = replace(end, message=message)
-        self._set(name, Container(name, known, container.attempt, container.streak, container.last, stopping))
+        end = self._end(name, attempt, container.unhealthy or "")
+        self._set(name, Container(name, end, container.attempt, container.streak, container.last, stopping))
+
+    def _end(self, name: str, attempt: ContainerAttempt, why: str = "") -> Terminated:
+        """Returns how an attempt ended whose output is logged. why: the message, else the container's own."""
+        end = attempt.state()
+        assert isinstance(end, Terminated)
+        log_path = self._log_path(name, int(attempt.folder.name))
+        own = termination_messages.of_end(self._specs[name], attempt.folder, log_path, end.code)
+        return replace(end, message=why or own)
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
@@ -406,9 +410,8 @@ class Worker:
             elif attempt is not None:
                 # Processes that the ended command left behind may still run.
                 await attempt.ended()
-                if isinstance(end := attempt.state(), Terminated):
-                    self._containers[name] = replace(container, state=end)
                 await Log(attempt.folder, self._log_path(name, container.attempt)).finish()
+                self._containers[name] = replace(container, state=self._end(name, attempt))
 
     def _note_verdict(self) -> None:
         """Saves the verdict: after a crash a container that it ended must not count as failed by itself."""

@@ -5,12 +5,12 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from deploy.local.image_commands import Images
-from deploy.local.kubelet.containers import console, environment
+from deploy.local.kubelet.containers import console, environment, termination_messages
 from deploy.local.kubelet.containers.environment import Sources
 from deploy.local.kubelet.pods.api_server_access import ApiServerAccess
 from deploy.local.kubelet.volumes import folders, mounts
@@ -142,6 +142,10 @@ def compose(
     else:
         mounted = mounts.decide(container, places, declared, work, folder)
     mounts.make(mounted)
+    message = termination_messages.bind(container, work.parent) if isolated else None
+    if message is not None:
+        message.source.touch()
+        mounted = replace(mounted, binds=(*mounted.binds, message))
     declared = {**mounted.variables, **declared}
     # What an image names is not expanded: in Kubernetes only a pod's own words are.
     expanded = {
