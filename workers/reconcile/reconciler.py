@@ -116,7 +116,7 @@ class Reconciler:
             if namespace in full:
                 process.RECONCILES.labels(kind, "namespace is full").inc()
                 back = self._bulkhead.comes_back(namespace, now)
-                again = RequeueAt(clock + back) if lease.expired is None else Failed(lease.still(""), back, back)
+                again = RequeueAt(clock + back) if lease.expired is None else Failed(lease.reason or "", back, back)
                 refused.append((lease, again))
             else:
                 leases.append(lease)
