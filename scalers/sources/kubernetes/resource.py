@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -68,7 +69,7 @@ class KubernetesResource(Scaler):
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
         refs = list(dict.fromkeys(scaler.ref for scaler in scalers))
-        data = dict(zip(refs, await each_by_itself(_data(cluster, ref) for ref in refs), strict=True))
+        data = dict(zip(refs, await each_by_itself(partial(_data, cluster), refs), strict=True))
         return [scaler.number(data[scaler.ref]) for scaler in scalers]
 
     def number(self, data: dict[str, str] | SourceError | None) -> float | Exception:

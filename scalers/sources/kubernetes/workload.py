@@ -1,6 +1,7 @@
 """KEDA's `kubernetes-workload` trigger: the number of pods of a namespace that match a selector."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Self
 
 from penstock.scaler import Connections, Measure, Scaler, Source, SourceError, parameter
@@ -39,7 +40,7 @@ class KubernetesWorkload(Scaler):
         if cluster is None:
             raise SourceError("there is no cluster to ask here")
         places = list(dict.fromkeys((scaler.within, scaler.pod_selector) for scaler in scalers))
-        found = dict(zip(places, await each_by_itself(_pods(cluster, *place) for place in places), strict=True))
+        found = dict(zip(places, await each_by_itself(partial(_pods, cluster), places), strict=True))
         return [scaler.count(found[scaler.within, scaler.pod_selector]) for scaler in scalers]
 
     def count(self, pods: list[Object] | SourceError) -> float | Exception:
@@ -51,8 +52,9 @@ class KubernetesWorkload(Scaler):
         return float(len({node for pod in pods if (node := pod["spec"].get("nodeName"))}))
 
 
-async def _pods(cluster: Cluster, namespace: str, selector: str) -> list[Object]:
-    """Returns the pods. Raises SourceError, also for a selector that is refused, and ClusterError."""
+async def _pods(cluster: Cluster, place: tuple[str, str]) -> list[Object]:
+    """Returns the pods of a namespace and selector. Raises SourceError, also for a refused selector; ClusterError."""
+    namespace, selector = place
     try:
         pods, _ = await cluster.list(POD, namespace, label_selector=selector, field_selector=_RUNNING)
     except Invalid as error:
