@@ -13,7 +13,7 @@ class LaneKeys:
     """
 
     #: The parts of a lane, in the order in which the Lua helper `lane` reads their keys.
-    PARTS: ClassVar = ("ready", "since", "tenants", "later", "leased", "leases", "dirty", "booked", "failures", "meta")
+    PARTS: ClassVar = ("ready", "since", "tenants", "later", "leased", "leases", "dirty", "failures", "meta")
 
     tag: str
     name: str
@@ -62,7 +62,7 @@ TYPES: Mapping[str, bytes] = {
     **dict.fromkeys(("ready", "since", "tenants", "later", "leases", "owners", "gone", "decisions"), b"zset"),
     **dict.fromkeys(("leased", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"),
     "unreadable": b"hash",
-    **dict.fromkeys(("dirty", "booked", "listed"), b"set"),
+    **dict.fromkeys(("dirty", "listed"), b"set"),
     **dict.fromkeys(("generation", "format", "call", "signature", "present"), b"string"),
     "decision": b"list",
     "runs": b"hash",

@@ -8,7 +8,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from random import random
@@ -32,7 +32,7 @@ PATIENCE = 1.0
 #: The transitions, by name.
 SCRIPTS = {
     name: Script(load("scheduler", name), ours=True)
-    for name in ("mark", "book", "claim", "renew", "finish", "sweep", "stats", "open")
+    for name in ("mark", "claim", "renew", "finish", "sweep", "stats", "open")
 }
 
 Item = TypeVar("Item")
@@ -90,7 +90,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Success. A booking made before the claim is dropped: the decision replaces it."""
+    """Success. A booking of the key is dropped: the decision replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class Lane:
         self.keys = keys.lane(name)
         self.lease = lease
         self.slots = slots
-        #: Called after each booking of a key by this object.
+        #: Called after each call of this object that booked a key: by `RequeueAt`, or for the end of a backoff.
         self.booked: Callable[[], None] = lambda: None
         self._client = client
         self._backoff = backoff
@@ -255,15 +255,6 @@ class Lane:
             ready += newly
             notifications += missing
         return Marked(ready, notifications)
-
-    async def book(self, due: Mapping[str, float]) -> None:
-        """Makes each key ready at its moment (seconds since the epoch); of two bookings of a key the earlier stays."""
-        for piece in _pieces(due.items()):
-            args: list[Arg] = []
-            for key, at in piece:
-                args += (_micros(at), key)
-            await SCRIPTS["book"](self._client, self._lane, args)
-        self.booked()
 
     async def claim(self, n: int, *, notified: bool = False) -> ClaimedKeys:
         """Leases up to `n` ready keys, in fair order. notified: the caller consumes a notification.

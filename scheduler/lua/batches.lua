@@ -21,14 +21,9 @@ local function read_many(command, key, items)
   return answers
 end
 
--- Calls a writing command with many items, or many pairs. option: a word before the items.
-local function write_many(command, key, items, option)
+-- Calls a writing command with many items, or many pairs.
+local function write_many(command, key, items)
   for first = 1, #items, PIECE do
-    local last = math.min(first + PIECE - 1, #items)
-    if option then
-      redis.call(command, key, option, unpack(items, first, last))
-    else
-      redis.call(command, key, unpack(items, first, last))
-    end
+    redis.call(command, key, unpack(items, first, math.min(first + PIECE - 1, #items)))
   end
 end

@@ -2,8 +2,8 @@
 --
 -- KEYS  1      generation
 --       2      this call's answer, kept for one lease
---       3..12  the lane
---       13     the format of the data
+--       3..11  the lane
+--       12     the format of the data
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most keys to claim
 --       3      lease (us)
@@ -30,7 +30,7 @@ local lease = tonumber(ARGV[3])
 local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
 
-local format = redis.call('GET', KEYS[13]) or '0'
+local format = redis.call('GET', KEYS[12]) or '0'
 if not (tonumber(format) and tonumber(format) <= tonumber(ARGV[8])) then
   return redis.error_reply('FORMAT ' .. format)
 end

@@ -10,7 +10,7 @@
 -- include: batches
 
 -- How many keys a lane has; the next lane's offset is that much further.
-local LANE_KEYS = 10
+local LANE_KEYS = 9
 -- Virtual time of one step of priority: the number of keys of its own namespace that a key overtakes.
 local HEAD_START = 1000
 -- Priorities beyond this many steps count as this many.
@@ -28,9 +28,8 @@ local function lane(keys, offset)
     leased = keys[offset + 5],
     leases = keys[offset + 6],
     dirty = keys[offset + 7],
-    booked = keys[offset + 8],
-    failures = keys[offset + 9],
-    meta = keys[offset + 10],
+    failures = keys[offset + 8],
+    meta = keys[offset + 9],
     now = 0,
     news = {},
     marks = {},

@@ -1,7 +1,7 @@
 -- Settles leases with their outcomes. A lease whose token is not the current one is stale and changes nothing.
 --
 -- KEYS  1      this call's answer, kept for one lease
---       2..11  the lane
+--       2..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most notifications under way
 --       3      lease (us)
@@ -48,9 +48,8 @@ end
 
 local holders = read_many('HMGET', of.leased, keys)
 local dirty = read_many('SMISMEMBER', of.dirty, keys)
-local booked = read_many('SMISMEMBER', of.booked, keys)
 
-local released, clean, kept_bookings, forgiven, unbooked, later, earlier, failing = {}, {}, {}, {}, {}, {}, {}, {}
+local released, clean, forgiven, unbooked, later, failing = {}, {}, {}, {}, {}, {}
 local answer = { 0 }
 
 local function back_off(key, at)
@@ -71,23 +70,16 @@ for i, key in ipairs(keys) do
     if dirty[i] == 1 then
       clean[#clean + 1] = key
     end
-    if booked[i] == 1 then
-      kept_bookings[#kept_bookings + 1] = key
-    end
     if i > ends[3] then
       -- Even if dirty: the backoff bounds the attempts, and a later decision sees all changes.
       back_off(key, at)
     else
       forgiven[#forgiven + 1] = key
       if i <= ends[1] then
-        if booked[i] == 0 then
-          unbooked[#unbooked + 1] = key
-        end
+        unbooked[#unbooked + 1] = key
       elseif i > ends[2] then
-        -- The decision replaces an older booking, but not one made during the lease, which it has not seen.
-        local bookings = booked[i] == 1 and earlier or later
-        bookings[#bookings + 1] = ARGV[at + 2]
-        bookings[#bookings + 1] = key
+        later[#later + 1] = ARGV[at + 2]
+        later[#later + 1] = key
       end
       if dirty[i] == 1 or (i > ends[1] and i <= ends[2]) then
         requeue(of, key, now)
@@ -99,12 +91,10 @@ end
 write_many('HDEL', of.leased, released)
 write_many('ZREM', of.leases, released)
 write_many('SREM', of.dirty, clean)
-write_many('SREM', of.booked, kept_bookings)
 write_many('HDEL', of.failures, forgiven)
 write_many('HSET', of.failures, failing)
 write_many('ZREM', of.later, unbooked)
 write_many('ZADD', of.later, later)
-write_many('ZADD', of.later, earlier, 'LT')
 local _, notifications = settle(of, slots)
 answer[1] = notifications
 redis.call('SET', call, table.concat(answer, ' '), 'PX', math.ceil(lease / 1000))

@@ -27,6 +27,7 @@ from tests.benchmarks.manifests import TEMPLATE, body
 from tests.benchmarks.stack import REAL, Timed, clients, server, servers, stack, version_of
 from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
+from tests.support.bookings import book
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, POD, SCHEDULED_JOB, Kind, Object, ref_of
 from workers.client.rest import Cluster
@@ -165,7 +166,7 @@ async def _due(running: Worker, cluster: Timed, keys: Sequence[str], clock: _Clo
     lane = running.lanes["reconcile"]
     cluster.created.clear()
     # They are booked for the minute; by the broker's clock, which cannot be set, it is now.
-    await lane.book(dict.fromkeys(keys, datetime.now(UTC).timestamp()))
+    await book(running.client, lane.keys, dict.fromkeys(keys, datetime.now(UTC).timestamp()))
     clock.begin_a_minute()
     began = perf_counter()
     while (await lane.sweep()).moved:

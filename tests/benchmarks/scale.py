@@ -28,6 +28,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Lane, RequeueAt
 from tests.benchmarks.harness import Figure, broker
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
+from tests.support.bookings import book
 from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.store import BATCH, ObjectVersion, ObserveRequest, Store
 from workers.decision.snapshot import Reading, TriggerSample
@@ -216,7 +217,7 @@ async def _costs(number: int) -> dict[str, float]:
 
         found["a key claimed and finished"] = await bench.cost(work_off(), 2 * number)
         names = [Ref(CRON_JOB, f"team-{each % NAMESPACES}", f"cronjobs-{each}").key for each in range(number)]
-        found["a key booked"] = await bench.cost(lane.book(dict.fromkeys(names, time.time() - 1)), number)
+        await book(bench.client, lane.keys, dict.fromkeys(names, time.time() - 1))
 
         async def sweep() -> None:
             while (await lane.sweep(1000)).moved:

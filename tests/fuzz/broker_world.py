@@ -15,6 +15,7 @@ from scheduler.last_runs import LastRuns, RunLease
 from scheduler.queue import Failed
 from tests.integration.scalers import world as polls
 from tests.integration.scalers.test_event_jobs import INTAKE, REF, event_job
+from tests.support.bookings import book
 from tests.support.event_jobs import event_of
 from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.objects import ref
@@ -78,7 +79,7 @@ class BrokerWorld:
             leases = (await lane.claim(4)).leases
             await lane.finish([(leases[0], Failed("broken"))])
             await lane.mark(names)
-            await lane.book(dict.fromkeys(names, 4e9))
+            await book(client, lane.keys, {lease.key: 4e9 for lease in leases[1:]})
             await lane.mark(["scaledjobs.keda.sh/default/e"])
         await client.xadd(INTAKE, dict(event_of("6")))  # type: ignore[arg-type]
         await client.set(KEYS.present("x"), 1)

@@ -11,6 +11,7 @@ from scalers.deliveries.deliveries import Deliveries
 from scheduler.keys import Keys
 from scheduler.queue import PIECE, Lane
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
+from tests.support.bookings import book
 from tests.support.conditions import eventually
 from tests.support.processes import peak_memory
 from tests.support.sites import LONG, Site
@@ -70,7 +71,7 @@ async def _ready_keys(site: Site, number: int) -> Condition:
 async def _due_polls(site: Site, number: int) -> Condition:
     lane = Lane(site.client, "poll", Keys())
     now, _ = await site.client.time()
-    await lane.book(dict.fromkeys(_keys(number), now))
+    await book(site.client, lane.keys, dict.fromkeys(_keys(number), now))
     return partial(_drained, lane)
 
 

@@ -9,6 +9,7 @@ from scalers.polling.object_poll import COMMON, ObjectPoll
 from scalers.triggers.parse import Parsed
 from scheduler.queue import Lane, RequeueAt
 from tests.integration.scalers.world import KEYS, key, scaled_job
+from tests.support.bookings import book
 
 OBJECTS, SECONDS, CLAIM = 500, 4, 64
 START = 1_700_000_000_000_000
@@ -36,7 +37,7 @@ async def simulated(client: Redis, *, common: bool, spread: int | None) -> Count
     draw = random.Random(1)
     names = [f"work-{number}" for number in range(OBJECTS)]
     bodies = {key(name): scaled_job(name, pollingInterval=1) for name in names}
-    await lane.book({each: START / 1e6 + draw.random() for each in bodies})
+    await book(client, lane.keys, {each: START / 1e6 + draw.random() for each in bodies})
     await lane.claim(0)
     counts, last = Counts(), {}
     while now[0] < START + SECONDS * 1_000_000:

@@ -50,7 +50,6 @@ async def test_the_rules_are_enough_for_queues_deliveries_beats_and_celery(
         assert await permissions.lacking(client, KEYS) == permissions.Permissions()
         lane = Lane(client, "reconcile", KEYS)
         await lane.mark(["a/b", "a/c"])
-        await lane.book({"a/d": 1.0})
         await lane.open()
         leases = (await lane.claim(5)).leases
         await lane.renew(leases)

@@ -12,6 +12,7 @@ import redis.asyncio as redis
 from scheduler.keys import Keys
 from scheduler.queue import PIECE, Done, Failed, Lane, Requeue, RequeueAt, RetryBackoff
 from tests.support import valkeys
+from tests.support.bookings import book
 from tests.support.processes import peak_memory
 from tests.support.redis_calls import commands_of
 from tests.unit.scheduler.conftest import Clock
@@ -40,10 +41,7 @@ async def _crowd(url: str) -> int:
             await lane.open()
             keys = [f"jobs.batch/crowded/{each}" for each in range(number)]
             await lane.mark(keys)
-            # As `book` does, but in a fraction of the time.
-            later, due = lane.keys.of("later"), (clock.seconds + DAY) * 1e6
-            for first in range(0, number, PIECE):
-                await client.zadd(later, dict.fromkeys(keys[first : first + PIECE], due))
+            await book(client, lane.keys, dict.fromkeys(keys, clock.seconds + DAY))
         return int((await client.info("server"))["process_id"])
 
 
@@ -100,15 +98,15 @@ async def test_a_call_on_a_million_keys_takes_the_commands_and_the_memory_of_one
         # The first time the broker may not know the scripts.
         for turn in range(2):
             async with commands_of(client) as commands[name]:
-                await _call_everything(lane, clock, f"turn-{turn}")
+                await _call_everything(client, lane, clock, f"turn-{turn}")
     assert commands["many"] == commands["few"]
     assert peak_memory(server.pid) - server.peak < GROWTH
 
 
-async def _call_everything(lane: Lane, clock: Clock, namespace: str) -> None:
+async def _call_everything(client: redis.Redis, lane: Lane, clock: Clock, namespace: str) -> None:
     quiet = [f"jobs.batch/{namespace}/{each}" for each in range(100)]
     await lane.mark([*quiet, "jobs.batch/crowded/4000"])
-    await lane.book(dict.fromkeys(quiet, clock.seconds + 1.0))
+    await book(client, lane.keys, dict.fromkeys(quiet, clock.seconds + 1.0))
     leases = (await lane.claim(BATCH)).leases
     assert len(leases) == BATCH
     assert not await lane.renew(leases)

@@ -21,12 +21,12 @@ LEASE, BASE, CAP = 10, 8, 30
 # Few, so that the interesting meetings happen: one namespace with several keys, two with one.
 KEYS = [f"scaledjobs.keda.sh/{name}" for name in ("blue/a", "blue/b", "blue/c", "green/a", "red/a")]
 
-#: Reads a lane in one call: five sorted sets, two hashes, two sets.
+#: Reads a lane in one call: five sorted sets, two hashes, a set.
 EVERYTHING = """
 local all = {}
 for i = 1, 5 do all[i] = redis.call('ZRANGE', KEYS[i], 0, -1, 'WITHSCORES') end
 for i = 6, 7 do all[i] = redis.call('HGETALL', KEYS[i]) end
-for i = 8, 9 do all[i] = redis.call('SMEMBERS', KEYS[i]) end
+all[8] = redis.call('SMEMBERS', KEYS[8])
 return all
 """
 
@@ -108,20 +108,17 @@ class QueueMachine(RuleBasedStateMachine):
         assert twice or marked.ready == with_replay
         self.wanted.update(keys)
 
-    @rule(keys=some_keys, after=seconds)
-    def book(self, keys: list[str], after: int) -> None:
-        for key in keys:
-            self.model.book(key, self.now + after * SECOND)
-        self.runner.run(self.lane.book(dict.fromkeys(keys, self.now / SECOND + after)))
-
     @precondition(lambda self: self.holders)
-    @rule(data=st.data(), after=seconds, marked=st.booleans())
-    def news_of_a_held_key(self, data: st.DataObject, after: int, marked: bool) -> None:
+    @rule(data=st.data(), forgive=st.booleans())
+    def news_of_a_held_key(self, data: st.DataObject, forgive: bool) -> None:
         key = data.draw(st.sampled_from(self.holders)).lease.key
-        if marked:
-            self.mark([key], priority=0, forgive=False, twice=False)
-        else:
-            self.book([key], after)
+        self.mark([key], priority=0, forgive=forgive, twice=False)
+
+    @precondition(lambda self: self.model.failures)
+    @rule(data=st.data())
+    def an_edit_of_a_failing_key(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.model.failures)))
+        self.mark([key], priority=0, forgive=True, twice=False)
 
     @rule(n=st.integers(1, 3), notified=st.booleans(), twice=st.booleans())
     def claim(self, n: int, notified: bool, twice: bool) -> None:
@@ -192,14 +189,15 @@ class QueueMachine(RuleBasedStateMachine):
         if claimed := self.holders[held:]:
             self.give_back([(holder, outcome) for holder in claimed])
 
-    @rule(booked=seconds, back=st.one_of(st.none(), seconds))
-    def work_during_which_the_key_is_booked(self, booked: int, back: int | None) -> None:
-        """A key is booked while it is held. back: seconds after which its decision asks for it; None: it is done."""
-        held = len(self.holders)
-        self.claim(1, notified=True, twice=False)
-        for holder in self.holders[held:]:
-            self.book([holder.lease.key], booked)
-            self.give_back([(holder, Done() if back is None else RequeueAt(self.now / SECOND + back))])
+    @precondition(lambda self: not self.moody)
+    @rule(data=st.data(), key=st.sampled_from(KEYS), after=seconds)
+    def work_on_a_booked_key(self, data: st.DataObject, key: str, after: int) -> None:
+        """A key asks to come back, and is marked and decided on again meanwhile."""
+        for outcome in (RequeueAt(self.now / SECOND + after), data.draw(self.outcome())):
+            self.mark([key], priority=99, forgive=False, twice=False)
+            held = len(self.holders)
+            self.claim(1, notified=True, twice=False)
+            self.give_back([(holder, outcome) for holder in self.holders[held:]])
 
     def outcome(self) -> st.SearchStrategy[Outcome]:
         failed = st.sampled_from(
@@ -262,7 +260,6 @@ class QueueMachine(RuleBasedStateMachine):
             "leased": self.model.leased,
             "leases": self.model.leases,
             "dirty": self.model.dirty,
-            "booked": self.model.booked,
             "failures": self.model.failures,
         }
 
@@ -270,8 +267,8 @@ class QueueMachine(RuleBasedStateMachine):
         """What the server holds, in the model's words."""
         zsets = ("ready", "since", "tenants", "later", "leases")
         named = dict(zip(LaneKeys.PARTS, self.lane.keys.all(), strict=True))
-        *scored, holders, failed, wanted_again, booked_meanwhile = await self.redis.eval(
-            EVERYTHING, 9, *(named[name] for name in (*zsets, "leased", "failures", "dirty", "booked"))
+        *scored, holders, failed, wanted_again = await self.redis.eval(
+            EVERYTHING, 8, *(named[name] for name in (*zsets, "leased", "failures", "dirty"))
         )
         state: dict[str, object] = {
             name: {member.decode(): int(score) for member, score in _pairs(answer)}
@@ -280,7 +277,6 @@ class QueueMachine(RuleBasedStateMachine):
         state["leased"] = {key.decode(): int(token) for key, token in _pairs(holders)}
         state["failures"] = {key.decode(): _failures(text.decode()) for key, text in _pairs(failed)}
         state["dirty"] = {key.decode() for key in wanted_again}
-        state["booked"] = {key.decode() for key in booked_meanwhile}
         return state
 
 

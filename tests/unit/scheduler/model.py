@@ -28,7 +28,6 @@ class Model:
     leased: dict[str, int] = field(default_factory=dict)
     leases: dict[str, int] = field(default_factory=dict)
     dirty: set[str] = field(default_factory=set)
-    booked: set[str] = field(default_factory=set)
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)
     token: int = 0
     opens: int | None = None
@@ -36,13 +35,6 @@ class Model:
     def mark(self, keys: Iterable[str], now: int, priority: int = 0, *, forgive: bool = False) -> int:
         """Answers how many keys became ready."""
         return sum(self._mark(key, now, priority, forgive) for key in dict.fromkeys(keys))
-
-    def book(self, key: str, at: int) -> None:
-        in_backoff = key in self.failures and key not in self.leased and key not in self.ready
-        if key in self.leased:
-            self.booked.add(key)
-        if not in_backoff:
-            self.later[key] = min(at, self.later.get(key, at))
 
     def claim(self, n: int, now: int) -> list[str]:
         self.adopt(now)
@@ -70,7 +62,7 @@ class Model:
         """Answers whether the lease was held."""
         if self.leased.get(key) != token:
             return False
-        dirty, booked = self._release(key)
+        dirty = self._release(key)
         match outcome:
             case Failed(reason, after, within):
                 self._fail(key, reason)
@@ -78,11 +70,9 @@ class Model:
                 self.later[key] = now + max(min(self._wait(key), longest), round((after or 0) * SECOND))
                 return True
             case Done():
-                if not booked:
-                    self.later.pop(key, None)
+                self.later.pop(key, None)
             case RequeueAt(at):
-                due = round(at * SECOND)
-                self.later[key] = min(due, self.later[key]) if booked and key in self.later else due
+                self.later[key] = round(at * SECOND)
         self.failures.pop(key, None)
         if dirty or isinstance(outcome, Requeue):
             self._make_ready(key, now)
@@ -150,13 +140,12 @@ class Model:
         self.finish[tenant] = start + 1
         return True
 
-    def _release(self, key: str) -> tuple[bool, bool]:
-        """Answers whether the key was dirty, and whether it was booked under the lease."""
+    def _release(self, key: str) -> bool:
+        """Answers whether the key was dirty."""
         del self.leased[key], self.leases[key]
-        flags = key in self.dirty, key in self.booked
+        dirty = key in self.dirty
         self.dirty.discard(key)
-        self.booked.discard(key)
-        return flags
+        return dirty
 
     def _fail(self, key: str, reason: str) -> None:
         self.failures[key] = (self.failures.get(key, (0, ""))[0] + 1, reason)

@@ -33,10 +33,6 @@ class ToldLane:
         found = await self.lane.mark(keys, priority=priority, forgive=forgive)
         await self.transcript.after(f"mark {' '.join(keys)} {priority=} {forgive=}", found)
 
-    async def book(self, at: float, *keys: str) -> None:
-        await self.lane.book(dict.fromkeys(keys, self.now + at))
-        await self.transcript.after(f"book {' '.join(keys)} in {at:g}")
-
     async def claim(self, n: int = 10, *, notified: bool = False) -> ClaimedKeys:
         found = await self.lane.claim(n, notified=notified)
         await self.transcript.after(f"claim {n} {notified=}", found)
@@ -89,9 +85,6 @@ async def test_keys_from_a_mark_to_every_outcome(told: ToldLane, clock: Clock, t
     await told.stats()
     clock.forward(1)
     await told.renew(second)
-    transcript.note("a booking of a leased key outlives the lease")
-    await told.book(30, A, B, D)
-    await told.book(20, D)
     await told.finish(first, Done(), Requeue())
     at = RequeueAt(told.now + 50)
     await told.finish(second, at, Failed("no", within=0.5))
@@ -99,8 +92,7 @@ async def test_keys_from_a_mark_to_every_outcome(told: ToldLane, clock: Clock, t
     await told.finish(second, Done(), Done())
     third = await told.claim(notified=True)
     await told.finish(third, *[Failed("again", after=7)] * len(third.leases))
-    transcript.note("a key in backoff is not booked, and not marked unless it is forgiven")
-    await told.book(1, B)
+    transcript.note("a key in backoff is not marked unless it is forgiven")
     await told.mark(B)
     await told.mark(B, forgive=True)
     clock.forward(2)
@@ -108,22 +100,20 @@ async def test_keys_from_a_mark_to_every_outcome(told: ToldLane, clock: Clock, t
     await told.sweep(1)
     clock.forward(100)
     await told.sweep()
-    transcript.note("what failed and is decided on again may be booked")
     await told.claim()
-    await told.book(40, A, B, C)
     assert transcript.text == transcript.expected("outcomes")
 
 
 async def test_bookings_and_what_replaces_them(told: ToldLane, clock: Clock, transcript: KeyspaceTranscript) -> None:
     await told.open()
-    await told.book(5, A, B)
     await told.mark(A, B, C, D)
-    claimed = await told.claim()
-    await told.book(3, B, C)
-    await told.book(90, D)
-    later = RequeueAt(told.now + 60)
-    await told.finish(claimed, Requeue(), later, Done(), later)
+    await told.finish(await told.claim(), *[RequeueAt(told.now + 5)] * 4)
+    transcript.note("a mark leaves the booking, and the outcome decides on it")
+    await told.mark(A, B, C, D)
+    await told.finish(await told.claim(), Requeue(), RequeueAt(told.now + 60), Done(), Failed("no"))
     clock.forward(3)
+    await told.sweep()
+    clock.forward(2)
     await told.sweep()
     assert transcript.text == transcript.expected("bookings")
 
@@ -134,7 +124,6 @@ async def test_leases_that_expire(told: ToldLane, clock: Clock, transcript: Keys
     claimed = await told.claim(1, notified=True)
     clock.forward(5)
     await told.renew(claimed)
-    await told.book(100, A)
     await told.mark(A)
     clock.forward(10)
     await told.sweep()
@@ -207,11 +196,10 @@ async def test_a_lane_that_lost_data(
     await told.sweep()
     await told.renew(claimed)
     transcript.note("what was left behind is taken back")
-    await told.book(50, B)
     await fake_redis.delete(lane.all()[5])
     await told.open()
     transcript.note("an older token: data were lost")
-    await fake_redis.hset(lane.all()[9], "token", "5")  # type: ignore[misc]
+    await fake_redis.hset(lane.of("meta"), "token", "5")  # type: ignore[misc]
     await told.claim()
     transcript.note("the run id of another server")
     generation, _, began = (await fake_redis.get("{test}:generation") or b"").split()

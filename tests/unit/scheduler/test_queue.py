@@ -10,6 +10,7 @@ from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Failed, Lane, Outcome, Requeue, RequeueAt, RetryBackoff, Stats
+from tests.support.bookings import book
 from tests.support.tables import cases, for_each
 from tests.unit.scheduler.conftest import Clock
 
@@ -59,16 +60,20 @@ async def test_more_keys_than_fit_into_one_call_are_all_marked_claimed_and_finis
     assert (stats.ready, stats.leased, stats.later) == (0, 0, 0)
 
 
-async def test_more_keys_than_fit_into_one_command_are_swept_in_one_call(lane: Lane, clock: Clock) -> None:
-    await lane.book({f"jobs.batch/default/{n}": clock.seconds for n in range(9_500)})
+async def test_more_keys_than_fit_into_one_command_are_swept_in_one_call(
+    lane: Lane, fake_redis: Redis, clock: Clock
+) -> None:
+    await book(fake_redis, lane.keys, {f"jobs.batch/default/{n}": clock.seconds for n in range(9_500)})
     assert (await lane.sweep(10_000)).moved == 9_500
     assert (await lane.stats()).ready == 9_500
 
 
-async def test_a_key_that_is_due_does_not_wait_behind_a_namespace_with_thousands(lane: Lane, clock: Clock) -> None:
+async def test_a_key_that_is_due_does_not_wait_behind_a_namespace_with_thousands(
+    lane: Lane, fake_redis: Redis, clock: Clock
+) -> None:
     crowd, others = [f"jobs.batch/crowd/{n}" for n in range(2_000)], ["jobs.batch/a/x", "jobs.batch/z/x"]
-    await lane.book(dict.fromkeys([*crowd, *others], clock.seconds))
-    await lane.book({"jobs.batch/m/later": clock.seconds + 1})
+    due = dict.fromkeys([*crowd, *others], clock.seconds)
+    await book(fake_redis, lane.keys, {**due, "jobs.batch/m/later": clock.seconds + 1})
     clock.forward(2)
     moved, found = 0, set[str]()
     while swept := (await lane.sweep(100)).moved:
@@ -226,13 +231,13 @@ async def test_one_call_settles_leases_of_all_outcomes_and_names_the_stale_ones(
     assert (stats.ready, stats.later, stats.failing, stats.leased) == (2, 4, 2, len(stale))
 
 
-async def test_numbers_of_a_lane(lane: Lane, clock: Clock) -> None:
+async def test_numbers_of_a_lane(lane: Lane, fake_redis: Redis, clock: Clock) -> None:
     await lane.mark([A, B, C])
     clock.forward(3)
     claim = await lane.claim(2)
     await lane.mark([claim.leases[0].key])
     await lane.finish([(claim.leases[1], Failed("no"))])
-    await lane.book({"jobs.batch/default/d": clock.seconds + 5})
+    await book(fake_redis, lane.keys, {"jobs.batch/default/d": clock.seconds + 5})
     clock.forward(2)
     stats = await lane.stats()
     expected = Stats(
@@ -317,47 +322,36 @@ class TestNotifications:
 
 
 @cases(
-    ("none", None, RequeueAt(1_700_000_030), 30),
-    ("earlier than the decision asks for", 10, RequeueAt(1_700_000_030), 10),
-    ("later than the decision asks for", 50, RequeueAt(1_700_000_030), 30),
-    ("done", 10, Done(), 10),
-    ("requeued", 10, Requeue(), 10),
-    ("none, and done", None, Done(), None),
+    ("done", Done(), None),
+    ("come back", RequeueAt(1_700_000_030), 30),
+    ("requeued", Requeue(), "as booked"),
+    ("failed", Failed("no"), 1),
 )
-@cases(("", None), ("one before the lease", 5), ("a later one before the lease", 20))
-async def test_a_booking_made_during_a_lease_survives_it_and_one_made_before_does_not(
-    before: int | None, booked: int | None, outcome: Outcome, due: int | None, lane: Lane, clock: Clock
+@cases(("no booking", None), ("an earlier booking", 20), ("a later booking", 50))
+async def test_an_outcome_replaces_a_booking_unless_it_only_asks_for_another_turn(
+    booked: int | None, outcome: Outcome, due: int | str | None, lane: Lane, clock: Clock
 ) -> None:
     await lane.mark([A])
-    if before:
-        await lane.book({A: clock.seconds + before})
-    (lease,) = (await lane.claim(1)).leases
     if booked:
-        await lane.book({A: clock.seconds + booked})
-    await lane.finish([(lease, outcome)])
-    if booked and before:
-        # Both are one entry of the table of due times: the earlier one stays.
-        due = min(before, booked, *([30] if isinstance(outcome, RequeueAt) else []))
+        await work_off(lane, RequeueAt(clock.seconds + booked))
+        await lane.mark([A])
+    await work_off(lane, outcome)
     found = (await lane.sweep()).next
-    assert (found and found - clock.seconds) == due
+    assert (found and found - clock.seconds) == (booked if due == "as booked" else due)
 
 
 @for_each(False, True)
-async def test_marks_and_bookings_made_during_a_lease_are_news_once(expires: bool, lane: Lane, clock: Clock) -> None:
+async def test_marks_made_during_a_lease_are_news_once(expires: bool, lane: Lane, clock: Clock) -> None:
     await lane.mark([A])
     (lease,) = (await lane.claim(1)).leases
     await lane.mark([A])
-    await lane.book({A: clock.seconds + 50})
     if expires:
         clock.forward(10)
         await lane.sweep()
     else:
         await lane.finish([(lease, Done())])
-    # The next decision knows of both.
-    later = clock.seconds + 60
-    assert await work_off(lane, RequeueAt(later)) == [A]
+    assert await work_off(lane, Done()) == [A]
     assert await keys_of(lane) == []
-    assert (await lane.sweep()).next == later
 
 
 async def test_the_answers_of_calls_are_kept_for_one_lease(new_lane: NewLane, fake_redis: Redis) -> None:

@@ -68,19 +68,11 @@ MUTANTS = {
     "success does not forget failures": ("finish", "write_many('HDEL', of.failures, forgiven)", ""),
     "coming back is forgotten": ("finish", "elseif i > ends[2] then", "elseif false then"),
     "an old booking stays": ("finish", "write_many('ZREM', of.later, unbooked)", ""),
-    "a booking made meanwhile is dropped": ("finish", "if booked[i] == 0 then", "if true then"),
-    "coming back replaces a booking made meanwhile": ("finish", "booked[i] == 1 and earlier or later", "later"),
-    "a later booking made meanwhile delays coming back": (
+    "coming back adds to an old booking": (
         "finish",
-        "write_many('ZADD', of.later, earlier, 'LT')",
-        "write_many('ZADD', of.later, earlier, 'GT')",
+        "later[#later + 1] = ARGV[at + 2]",
+        "later[#later + 1] = math.min(tonumber(redis.call('ZSCORE', of.later, key) or ARGV[at + 2]), ARGV[at + 2])",
     ),
-    "the later of two bookings wins": (
-        "book",
-        "write_many('ZADD', into.later, later, 'LT')",
-        "write_many('ZADD', into.later, later)",
-    ),
-    "a booking cuts a backoff short": ("book", "if leased[i] or scores[i] or not failures[i] then", "if true then"),
     "what is due is dropped": ("sweep", "for _, key in ipairs(due) do", "for _, key in ipairs({}) do"),
     "what is due stays booked": ("sweep", "write_many('ZREM', of.later, due)", ""),
     "tokens do not rise": ("claim", "math.max(number(meta[2]) + 1, now)", "1"),

@@ -68,7 +68,7 @@ async def test_readings_and_orders_mark_the_object(scripts: ToldScripts) -> None
     await scripts.reading((A, 99, "1", "{late}"), (B, 101, "1", "{b again}"))
     scripts.transcript.note("what fails stays in its backoff")
     await scripts.client.delete(*LANE[:2])
-    await scripts.client.hset(LANE[8], A, "2 refused")
+    await scripts.client.hset(KEYS.lane("reconcile").of("failures"), A, "2 refused")
     await scripts.client.zadd(LANE[3], {A: scripts.now + 9 * SECOND})
     await scripts.client.hset("{test}:readings", B, "garbage")
     await scripts.transcript.look()

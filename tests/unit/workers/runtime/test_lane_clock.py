@@ -8,6 +8,7 @@ from redis.exceptions import ConnectionError
 
 from scheduler.keys import Keys
 from scheduler.queue import Failed, Lane, RequeueAt
+from tests.support.bookings import book
 from tests.support.conditions import eventually
 from tests.support.tables import for_each
 from workers.runtime import lane_clock
@@ -49,21 +50,16 @@ async def ticking(lane, monkeypatch):
     await asyncio.gather(ticking.task, return_exceptions=True)
 
 
-async def test_a_key_that_this_process_books_is_ready_when_it_is_due(lane, ticking):
-    await lane.book({KEY: time.time() + 0.3})
-    await eventually(lambda: ticking.notified == 1)
-    assert (await lane.stats()).ready == 1
-
-
 @for_each(lambda: RequeueAt(time.time() + 0.2), lambda: Failed("once", within=0.1))
-async def test_an_outcome_that_books_its_key_wakes_it_too(outcome, lane, ticking):
+async def test_a_key_that_this_process_books_is_ready_when_it_is_due(outcome, lane, ticking):
     await lane.mark([KEY])
     (lease,) = (await lane.claim(1, notified=True)).leases
     await lane.finish([(lease, outcome())])
     await eventually(lambda: ticking.notified == 1)
+    assert (await lane.stats()).ready == 1
 
 
-async def test_it_goes_on_after_an_outage(lane, ticking, monkeypatch):
+async def test_it_goes_on_after_an_outage(lane, fake_redis, ticking, monkeypatch):
     sweep, fails = lane.sweep, True
 
     async def broken(limit):
@@ -73,7 +69,8 @@ async def test_it_goes_on_after_an_outage(lane, ticking, monkeypatch):
 
     monkeypatch.setattr(lane, "sweep", broken)
     before = ticking.steps
-    await lane.book({KEY: time.time()})
+    await book(fake_redis, lane.keys, {KEY: time.time()})
+    lane.booked()
     await eventually(lambda: ticking.steps > before)
     fails = False
     lane.booked()
@@ -82,7 +79,8 @@ async def test_it_goes_on_after_an_outage(lane, ticking, monkeypatch):
 
 async def test_many_bookings_at_once_are_one_step(lane, ticking):
     before = ticking.steps
-    for number in range(50):
-        await lane.book({f"{KEY}-{number}": time.time() + 3600})
+    await lane.mark(f"{KEY}-{number}" for number in range(50))
+    for lease in (await lane.claim(50, notified=True)).leases:
+        await lane.finish([(lease, RequeueAt(time.time() + 3600))])
     await eventually(lambda: ticking.steps > before)
     assert ticking.steps <= before + 10
