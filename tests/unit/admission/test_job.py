@@ -435,6 +435,7 @@ ACCEPTED_CHANGES = {
     "the name of a claim that was made": changed("volumes", 0, "volumeClaimName", to="crunch-made"),
     "a null inside of what stays": changed("tasks", 0, "policies", 0, "timeout", to=None),
     "a null for what is not there": changed("minSuccess", to=None),
+    "a default that the manifest leaves out": changed("tasks", 0, "maxRetry", to=None),
     "Penstock's suspend": changed("suspend", to=True),
     "Penstock's deadline": changed("activeDeadlineSeconds", to=5),
 }

@@ -155,16 +155,23 @@ def _volumes(volumes: Sequence[Volume]) -> Iterator[Finding]:
 FREE = frozenset({"minAvailable", "priorityClassName"})
 OURS = frozenset({"suspend", "activeDeadlineSeconds", "restartBackoff", "ttlSecondsAfterAborted"})
 _FREE_IN_TASKS = frozenset({"replicas", "minAvailable"})
-_RULE = "must not change: of a job only minAvailable, priorityClassName and its tasks' replicas and minAvailable may"
+_RULE = (
+    "must not change: of a job only its tasks' replicas and minAvailable may, "
+    f"and {', '.join((*sorted(FREE), *sorted(OURS)))}"
+)
 
 
 def forbidden_changes(new: Object, old: Object) -> Iterator[Finding]:
-    """Yields the changed fields that must not change. Both specs are accepted by the schema."""
-    tasks, before = new.get("tasks") or [], old.get("tasks") or []
-    if len(tasks) != len(before):
-        yield Finding("spec.tasks", f"must stay as many as they are, {len(tasks)} != {len(before)}")
+    """Yields the changed fields that must not change. Both specs are accepted by the schema.
+
+    Defaults that one of them lacks are no change: `kubectl apply` sends the list of tasks as the manifest has it.
+    """
+    new, old = filled(new) or {}, filled(old) or {}
+    wanted, before = new.get("tasks") or [], old.get("tasks") or []
+    if len(wanted) != len(before):
+        yield Finding("spec.tasks", f"must stay as many as they are, {len(wanted)} != {len(before)}")
     else:
-        for index, (task, known) in enumerate(zip(tasks, before, strict=True)):
+        for index, (task, known) in enumerate(zip(wanted, before, strict=True)):
             for field in _differing(task, known, _FREE_IN_TASKS):
                 yield Finding(f"spec.tasks[{index}].{field}", _RULE)
     for field in _differing(new, old, FREE | OURS | {"tasks", "volumes"}):
