@@ -51,19 +51,18 @@ def removal(keys: DeliveryKeys, intake: str, joined: str = "") -> Call:
 
 @dataclass(frozen=True, slots=True)
 class _Unrouted:
-    """Entries that are not taken over. cursor: the last one that is. more: others follow. moved: from this intake."""
+    """Entries that are not taken over. cursor: the last one that is. moved: from this intake."""
 
     cursor: str = ""
     entries: tuple[tuple[str, Sequence[bytes]], ...] = ()
-    more: bool = False
     moved: str = ""
 
     @classmethod
     def of(cls, answer: Any) -> "_Unrouted":
         if answer[0] == b"MOVED":
-            return cls(moved=answer[1].decode(), more=True)
-        entries = tuple((entry.decode(), fields) for entry, fields in answer[2:])
-        return cls(answer[0].decode(), entries, answer[1] == b"1")
+            return cls(moved=answer[1].decode())
+        entries = tuple((entry.decode(), fields) for entry, fields in answer[1:])
+        return cls(answer[0].decode(), entries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 -- Purpose: reads the accepted events of a channel that an EventJob has not taken over.
 -- KEYS: 1 the EventJob's meta (a hash), 2 the accepted events (a stream)
 -- ARGV: 1 its uid, 2 the channel's intake, 3 most entries and 4 bytes to read
--- Answer: {the last entry taken over, '1' if more follow, then the entries}; or {'MOVED', intake} while the EventJob
---         still belongs to another channel
+-- Answer: {the last entry taken over, then the entries}; or {'MOVED', intake} while the EventJob still belongs to
+--         another channel
 -- Replay: reads only; it joins the channel once.
 
 -- include: channel
@@ -13,7 +13,7 @@ local most, budget = tonumber(ARGV[3]), tonumber(ARGV[4])
 local PIECE = 20
 
 local known = redis.call('HMGET', meta, 'intake', 'closed', 'taken')
-if known[2] then return { '0-0', '0' } end
+if known[2] then return { '0-0' } end
 if known[1] and known[1] ~= intake then return { 'MOVED', known[1] } end
 if not known[1] then redis.call('HSET', meta, 'intake', intake) end
 
@@ -27,16 +27,15 @@ if not cursor then
   cursor = cursors(accepted)[group]
   redis.call('HSET', meta, 'taken', cursor)
 end
-local answer, last = { cursor, '0' }, cursor
-while #answer - 2 < most and budget > 0 do
-  local piece = redis.call('XRANGE', accepted, '(' .. last, '+', 'COUNT', math.min(PIECE, most - #answer + 2))
+local answer, last = { cursor }, cursor
+while #answer - 1 < most and budget > 0 do
+  local piece = redis.call('XRANGE', accepted, '(' .. last, '+', 'COUNT', math.min(PIECE, most - #answer + 1))
   for _, entry in ipairs(piece) do
     if budget > 0 then
       for _, text in ipairs(entry[2]) do budget = budget - #text end
       answer[#answer + 1], last = entry, entry[1]
     end
   end
-  if #piece == 0 then return answer end
+  if #piece == 0 then break end
 end
-answer[2] = redis.call('XRANGE', accepted, '(' .. last, '+', 'COUNT', 1)[1] and '1' or '0'
 return answer
