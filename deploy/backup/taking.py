@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ async def take(client: Redis, keys: Keys, path: Path) -> BackupCounts:
     if await client.exists(keys.restoring):
         raise UserError("the broker has half of a restore: finish it with `penstock restore` first")
     seconds, micros = await client.time()
-    now = datetime.fromtimestamp(int(seconds) + int(micros) / 1e6, UTC)
+    now = times.of_micros(int(seconds) * 1_000_000 + int(micros))
     form = await stored_format(client, keys)
     header = BackupHeader(keys.prefix, times.render(now), await _server(client), form)
     writer, counts = BackupWriter(path, header), BackupCounts()

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from workers.api import times
@@ -91,7 +90,7 @@ def instant(text: object) -> str | None:
 
 def of_micros(micros: int) -> str | None:
     """Returns microseconds since the epoch as RFC 3339 in UTC with milliseconds, None for 0."""
-    return times.render_precisely(datetime.fromtimestamp(micros / 1e6, UTC)) if micros else None
+    return times.render_precisely(times.of_micros(micros)) if micros else None
 
 
 def one_line(text: object) -> str:

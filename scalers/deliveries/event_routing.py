@@ -4,11 +4,12 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 import orjson
 
+from workers.api import times
 from workers.api.eventing.eventjob import EventJobSpec
 from workers.events import routing
 from workers.events.expressions import ExpressionFailed
@@ -56,7 +57,7 @@ def routed(spec: EventJobSpec, entry: str, fields: Sequence[bytes]) -> RoutedEve
     attributes = {name: text for name, text in event.items() if name not in ("data", "data_base64")}
     packed, id = orjson.dumps(attributes).decode(), attributes.get("id", "")
     try:
-        arrived = datetime.fromtimestamp(arrival(entry) / 1e6, UTC)
+        arrived = times.of_micros(arrival(entry))
         route = routing.route(spec, event, arrived) if problem is None else problem
     except ExpressionFailed as error:
         route = str(error)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from redis.asyncio import Redis
@@ -75,4 +74,4 @@ def _attempt(one: DeliveryAttempt) -> dict[str, Any]:
 
 
 def _instant(micros: float) -> str:
-    return times.render_precisely(datetime.fromtimestamp(micros / 1e6, UTC))
+    return times.render_precisely(times.of_micros(micros))

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 #: Seconds in a thousand years: a longer duration is as good as this one, and few instants overflow with it.
 _LONGEST = 1000 * 366 * 86400
@@ -31,6 +32,14 @@ def after(instant: datetime, delay: timedelta) -> datetime:
     """Returns the instant so much later; the last one of all if there is none."""
     try:
         return instant + delay
+    except OverflowError:
+        return _LAST
+
+
+def of_micros(micros: float) -> datetime:
+    """Returns the instant so many microseconds after the epoch; the last one of all if there is none."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         return _LAST
 

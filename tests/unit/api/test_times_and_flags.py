@@ -23,6 +23,17 @@ def test_what_is_no_timestamp_is_refused(text):
         times.parse(text)
 
 
+@for_each(
+    (0, datetime(1970, 1, 1, tzinfo=UTC)),
+    (1_772_366_400_250_001, datetime(2026, 3, 1, 12, 0, 0, 250_001, tzinfo=UTC)),
+    (1_772_366_400_250_000.25, datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)),
+    (2**63 - 1, datetime.max.replace(tzinfo=UTC)),
+    (float("inf"), datetime.max.replace(tzinfo=UTC)),
+)
+def test_microseconds_are_an_instant_however_many_they_are(micros, instant):
+    assert times.of_micros(micros) == instant
+
+
 def test_timestamps_are_written_in_utc_and_whole_seconds():
     assert times.render(datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC)) == "2026-03-01T12:00:00Z"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from workers.api import times
 from workers.api.kinds import Object
@@ -89,18 +89,14 @@ def left_alone(samples: Sequence[TriggerSample]) -> Object:
         {
             "trigger": sample.name,
             "source": sample.source,
-            "since": _instant(sample.alone_since),
+            "since": times.render(times.of_micros(sample.alone_since)),
             "reason": sample.error or "",
-            **({"nextAttempt": _instant(sample.next_attempt)} if sample.next_attempt else {}),
+            **({"nextAttempt": times.render(times.of_micros(sample.next_attempt))} if sample.next_attempt else {}),
         }
         for sample in samples
         if sample.alone_since
     ]
     return {LEFT_ALONE: found or None}
-
-
-def _instant(micros: int) -> str:
-    return times.render(datetime.fromtimestamp(micros // 1_000_000, UTC))
 
 
 def circuit_breaker_events(observed: Object, fields: Object) -> Iterator[RecordEvent]:
