@@ -18,7 +18,7 @@ from scheduler.keys import DeliveryKeys, type_of
 from scheduler.scripts import Script, load
 from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.scheduledjob import RunTemplate
-from workers.decision.claims import LARGEST, ClaimedItem, ClaimOrder
+from workers.decision.claims import LARGEST, LOOK, ClaimedItem
 
 _READ = Script(load("scalers", "read_channel"))
 _ROUTE = Script(load("scalers", "route_events"))
@@ -34,8 +34,6 @@ SUMS = ("waiting", "delayed", "running", "retrying", "parked", "done", "filtered
 
 #: The settings of a channel whose own EventJob is not there, and of an EventJob whose spec cannot be used.
 DEFAULTS = EventJobSpec.model_construct(job_template=RunTemplate.model_construct(spec={}))
-
-_LOOK = ClaimOrder(id=0, of="", limit=0)
 
 
 def channel_keys(intake: str) -> tuple[str, ...]:
@@ -152,7 +150,7 @@ class EventLedger:
 
     def _claim(self, request: ClaimRequest, *, after_routing: bool = False) -> Call:
         """Returns the call that carries the order out. after_routing: it does nothing while events are to be routed."""
-        order, spec = request.order or _LOOK, self.spec or DEFAULTS
+        order, spec = request.order or LOOK, self.spec or DEFAULTS
         rate, limit = spec.rate_limit, 0 if self.spec is None else order.limit
         settlements: list[str | int] = []
         for each in order.settlements:

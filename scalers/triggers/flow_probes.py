@@ -16,6 +16,7 @@ from scalers.sources.field_properties import value_of
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, POD, VC_JOB, Object
+from workers.api.references import TASK_NAME
 from workers.api.volcano import jobflow
 from workers.api.volcano.jobflow import HttpGet, JobFlow, TcpSocket
 from workers.cache.store import Store
@@ -23,8 +24,6 @@ from workers.errors import UserError
 
 #: Seconds that one pod may take to answer, and until pods that did not answer are asked again.
 PATIENCE, AGAIN = 1.0, 1.0
-#: Annotation of a pod: the task that it belongs to.
-TASK = "volcano.sh/task-spec"
 _FINAL = frozenset({"Succeed", "Failed", "Terminated", "Terminating"})
 
 
@@ -88,7 +87,7 @@ def _addresses(pods: Sequence[Object], task: str) -> tuple[str, ...]:
     found = [
         (pod.get("status") or {}).get("podIP")
         for pod in pods
-        if (pod["metadata"].get("annotations") or {}).get(TASK) == task
+        if (pod["metadata"].get("annotations") or {}).get(TASK_NAME) == task
         and (pod.get("status") or {}).get("phase") == "Running"
         and not pod["metadata"].get("deletionTimestamp")
     ]

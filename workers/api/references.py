@@ -12,6 +12,12 @@ from workers.api.kinds import Object, Ref
 
 #: A pod's annotation that names its PodGroup.
 GROUP_NAME = "scheduling.k8s.io/group-name"
+#: Annotation of a pod or a namespace: the queue of PodGroups that name none.
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+#: Label and annotation of a Volcano Job's pod: its task.
+TASK_NAME = "volcano.sh/task-spec"
+#: Label of a StatefulSet's pod: the revision of its template.
+REVISION_HASH = "controller-revision-hash"
 #: A Volcano Job's label: ``<namespace>.<name>`` of the JobTemplate it was made from.
 CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
 #: The scheduling gate of a pod whose gang is not admitted.

@@ -94,6 +94,10 @@ class ClaimOrder:
     bound: tuple[str, ...] = ()
 
 
+#: An order that settles nothing and takes nothing: the ledger is read.
+LOOK = ClaimOrder(id=0, of="", limit=0)
+
+
 def order(value: dict[str, Any]) -> ClaimOrder:
     """Decodes a stored order. Raises TypeError or KeyError for one of another version."""
     settlements = tuple(ClaimSettlement(**each) for each in value["settlements"])

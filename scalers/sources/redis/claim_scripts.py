@@ -17,13 +17,10 @@ from scalers.sources.redis.connection import Answer, RedisLink, reason
 from scalers.sources.redis.source import RedisSource
 from scheduler.scripts import Script
 from workers.decision import claims
-from workers.decision.claims import ClaimedItem, ClaimOrder
+from workers.decision.claims import LOOK, ClaimedItem
 
 #: Bytes of items that one request reads at most; the next reads the rest, when the first items have their Jobs.
 BUDGET = 1_000_000
-
-#: An order that settles nothing and takes nothing, for reading.
-_READ = ClaimOrder(id=0, of="", limit=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class RedisClaims(RedisSource, Claiming):
         return ClaimableItems(float(waiting), tuple(found), obeyed == b"1", counts={"parked": parked})
 
     def _arguments(self, request: ClaimRequest) -> tuple[str | int, ...]:
-        order = request.order or _READ
+        order = request.order or LOOK
         settlements: list[str | int] = []
         for each in order.settlements:
             settlements += (each.id, each.how, each.reason, each.attempt)

@@ -11,9 +11,9 @@ from workers.admission.admission_options import AdmissionOptions
 from workers.admission.lookup import Known, Unseen
 from workers.admission.volcano import cronjob, podgroup
 from workers.api.kinds import NAMESPACE, QUEUE, Ref
-from workers.api.references import GANG_GATE
+from workers.api.references import GANG_GATE, QUEUE_NAME
 
-OURS = {podgroup.QUEUE_NAME: "team"}
+OURS = {QUEUE_NAME: "team"}
 QUEUES = {
     "none": (None, {}, "default"),
     "an empty text": ("", {}, "default"),

@@ -8,10 +8,7 @@ from workers.admission.volcano import queue_lookup
 from workers.admission.volcano.task_rules import tiers
 from workers.api import quantities
 from workers.api.kinds import NAMESPACE, Object, Ref
-from workers.api.references import DEFAULT_QUEUE
-
-#: Annotation of a namespace or a pod: the default queue.
-QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+from workers.api.references import DEFAULT_QUEUE, QUEUE_NAME
 
 
 def defaulted(body: Object, lookup: Lookup) -> Object:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from workers.api import conditions
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
+from workers.api.references import REVISION_HASH
 from workers.controllers import adoption, pod_stages
 from workers.controllers.apps import claim_templates, controller_revisions, pods
 from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
@@ -13,8 +14,7 @@ from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, Step, Together
 from workers.decision.snapshot import Snapshot
 
-#: Labels of a pod: its revision, its name, its number.
-REVISION = "controller-revision-hash"
+#: Labels of a pod: its name, its number.
 NAME = "statefulset.kubernetes.io/pod-name"
 INDEX = "apps.kubernetes.io/pod-index"
 
@@ -237,14 +237,14 @@ def ordinal_of(owner: Object, pod: Object) -> int | None:
 
 def revision_of(pod: Object) -> str:
     """Returns the revision of the pod."""
-    return str((pod["metadata"].get("labels") or {}).get(REVISION, ""))
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
 
 
 def numbered_pod(owner: Object, ordinal: int, revision: str, template: Object) -> Object:
     """Builds the pod of this number from the template of this revision."""
     name = f"{owner['metadata']['name']}-{ordinal}"
     body = pods.build(STATEFUL_SET, {**owner, "spec": {**owner["spec"], "template": template}}, name)
-    labels = {**body["metadata"]["labels"], REVISION: revision, NAME: name, INDEX: str(ordinal)}
+    labels = {**body["metadata"]["labels"], REVISION_HASH: revision, NAME: name, INDEX: str(ordinal)}
     spec = {**claim_templates.mounted(owner, body["spec"], ordinal), "hostname": name}
     if service := owner["spec"].get("serviceName"):
         spec["subdomain"] = service

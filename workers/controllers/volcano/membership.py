@@ -17,7 +17,7 @@ from workers.api.kinds import (
     controller_of,
     owner_reference,
 )
-from workers.api.references import GROUP_NAME
+from workers.api.references import GROUP_NAME, QUEUE_NAME, REVISION_HASH
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
 from workers.controllers.volcano.podgroup.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
@@ -36,8 +36,6 @@ from workers.decision.plan import (
 )
 from workers.decision.snapshot import Snapshot
 
-#: Pod annotation: its queue.
-QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 #: Owner annotation: the size of the gang.
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 #: Pod annotations: the network topology.
@@ -227,7 +225,6 @@ def _finished(pod: Object) -> bool:
 
 
 _KINDS = (REPLICA_SET, STATEFUL_SET)
-_REVISION = "controller-revision-hash"
 
 
 def accepts_group(group: Object) -> bool:
@@ -284,5 +281,5 @@ def _living(snapshot: Snapshot, workload: Object) -> list[Object]:
 def _newest(pods: Iterable[Object], workload: Object) -> Object | None:
     """Returns the youngest of these pods; for a StatefulSet, of its update revision."""
     revision = (workload.get("status") or {}).get("updateRevision")
-    of_it = (pod for pod in pods if revision in (None, (pod["metadata"].get("labels") or {}).get(_REVISION)))
+    of_it = (pod for pod in pods if revision in (None, (pod["metadata"].get("labels") or {}).get(REVISION_HASH)))
     return max(of_it, key=age, default=None)

@@ -15,14 +15,11 @@ from workers.admission.volcano.job import faults
 from workers.api import times
 from workers.api.kinds import (
     COMMAND,
-    CONFIG_MAP,
-    NETWORK_POLICY,
     PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_GROUP,
     PRIORITY_CLASS,
     QUEUE,
-    SERVICE,
     VC_JOB,
     Object,
     Ref,
@@ -46,7 +43,7 @@ from workers.controllers.volcano.job import (
 )
 from workers.controllers.volcano.job.killing import Removal
 from workers.controllers.volcano.job.names import Site
-from workers.controllers.volcano.job.observed import ObservedJob, observe, queue_of
+from workers.controllers.volcano.job.observed import ATTACHED, ObservedJob, observe, queue_of
 from workers.controllers.volcano.job.phases import PhaseOutcome, PhaseRule, TaskCounts
 from workers.controllers.volcano.job.sync import TaskProblem
 from workers.controllers.volcano.job.transitions import JobProgress
@@ -58,8 +55,6 @@ from workers.errors import UserError
 
 #: Failed reconciles in a row after which the status reports the error.
 _REPORT_AFTER = 2
-#: Kinds that plugins create. Their objects carry the job's label, so that the reflector's index finds them.
-_PLUGIN_KINDS = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
 
 
 def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
@@ -400,12 +395,12 @@ def controller(site: Site) -> Controller:
     return Controller(
         kind=VC_JOB,
         decide=partial(decide, site=site),
-        children=(POD, POD_GROUP, *_PLUGIN_KINDS),
+        children=(POD, POD_GROUP, *ATTACHED),
         referrers=(COMMAND,),
         relatives=relatives,
         optional_relatives=glances,
         follows=(QUEUE, PRIORITY_CLASS, PERSISTENT_VOLUME_CLAIM),
-        labelled={kind.id: names.JOB_NAME for kind in _PLUGIN_KINDS},
+        labelled={kind.id: names.JOB_NAME for kind in ATTACHED},
     )
 
 

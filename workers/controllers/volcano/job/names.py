@@ -35,7 +35,6 @@ class Site:
 
 JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"
-TASK = "volcano.sh/task-spec"
 QUEUE = "volcano.sh/queue-name"
 #: Pod annotation: the version of the job that the pod was created for.
 VERSION = "volcano.sh/job-version"

@@ -20,7 +20,7 @@ from workers.api.kinds import (
     Ref,
     ref_of,
 )
-from workers.api.references import DEFAULT_QUEUE
+from workers.api.references import DEFAULT_QUEUE, TASK_NAME
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano import commands
@@ -32,8 +32,8 @@ from workers.errors import UserError
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
-#: Observed kinds among those that plugins create.
-_ATTACHED = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
+#: Kinds that plugins create. Their objects carry the job's label, so that the reflector's index finds them.
+ATTACHED = (CONFIG_MAP, SERVICE, NETWORK_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def observe(snapshot: Snapshot) -> ObservedJob:
         pods=tuple(sorted(_pods(job, snapshot.children.get(POD.id, ())), key=_place)),
         group=_current(job, groups),
         groups=groups,
-        attached={ref_of(kind, one): one for kind in _ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
+        attached={ref_of(kind, one): one for kind in ATTACHED for one in _bodies(snapshot.children.get(kind.id, ()))},
         commands=tuple(commands.in_order(snapshot)),
         queue=snapshot.relatives.get(queue_of(body)),
         relatives=snapshot.relatives,
@@ -201,7 +201,7 @@ def _pods(job: Job, entries: Iterable[CachedObject]) -> Iterator[ObservedPod]:
     for body in _bodies(entries):
         metadata = body["metadata"]
         annotations = metadata.get("annotations") or {}
-        task, version = annotations.get(names.TASK), _number(annotations.get(names.VERSION))
+        task, version = annotations.get(TASK_NAME), _number(annotations.get(names.VERSION))
         if annotations.get(names.JOB_NAME) == job.metadata.name and task and version is not None:
             index = _number(metadata["name"].removeprefix(f"{job.metadata.name}-{task}-"))
             yield ObservedPod(body, metadata["name"], metadata["uid"], task, index, version)

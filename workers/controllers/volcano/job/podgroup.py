@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Set
 
 from workers.api.kinds import POD_GROUP, Object
 from workers.api.merge_patch import diff
+from workers.api.references import TASK_NAME
 from workers.api.volcano.job import Job, NetworkTopology, PartitionPolicy, Task
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount
@@ -146,7 +147,7 @@ def _sub_group(task: Task, parts: PartitionPolicy) -> Object:
     topology = topology_of(parts.network_topology)
     return {
         "name": task.name,
-        "labelSelector": {"matchLabels": {names.TASK: task.name}},
+        "labelSelector": {"matchLabels": {TASK_NAME: task.name}},
         "matchLabelKeys": [names.PARTITION],
         "subGroupSize": parts.partition_size,
         "minSubGroups": parts.min_partitions,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from workers.api.kinds import POD, Object
-from workers.api.references import GANG_GATE, GROUP_NAME
+from workers.api.references import GANG_GATE, GROUP_NAME, TASK_NAME
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, podgroup, volumes
 from workers.controllers.volcano.job.names import VOLCANO, Site
@@ -58,7 +58,7 @@ def _metadata(job: Job, task: Task, index: int, version: int, retries: int, grou
 def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
     labels = {
         **names.labels(job),
-        names.TASK: task.name,
+        TASK_NAME: task.name,
         TASK_INDEX: str(index),
         **_copied(job.metadata.labels, PREEMPTABLE, COOLDOWN),
     }
@@ -73,7 +73,7 @@ def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
 
 def _annotations(job: Job, task: Task, index: int, version: int, retries: int) -> dict[str, str]:
     annotations = {
-        names.TASK: task.name,
+        TASK_NAME: task.name,
         names.JOB_NAME: job.metadata.name,
         names.QUEUE: job.spec.queue,
         names.VERSION: str(version),
@@ -112,5 +112,5 @@ def _spec(job: Job, task: Task, index: int, site: Site, held: bool) -> Object:
     spec = with_affinity(spec, podgroup.topology_of(job.spec.network_topology), site.topology, names.labels(job))
     if (parts := task.partition_policy) is None:
         return spec
-    partition = {**names.labels(job), names.TASK: task.name, names.PARTITION: str(index // parts.partition_size)}
+    partition = {**names.labels(job), TASK_NAME: task.name, names.PARTITION: str(index // parts.partition_size)}
     return with_affinity(spec, podgroup.topology_of(parts.network_topology), site.topology, partition)

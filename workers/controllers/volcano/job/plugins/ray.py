@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from workers.admission.volcano.plugins import RAY
 from workers.api.kinds import SERVICE, Object
+from workers.api.references import TASK_NAME
 from workers.api.volcano.arguments import Value
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names
@@ -27,7 +28,7 @@ class Ray(Plugin):
             "kind": SERVICE.kind,
             "metadata": names.metadata(job, f"{job.metadata.name}-head-svc"),
             "spec": {
-                "selector": {**names.labels(job), names.TASK: head.name},
+                "selector": {**names.labels(job), TASK_NAME: head.name},
                 "ports": [
                     {"name": name, "port": number, "targetPort": name, "protocol": "TCP"}
                     for name, number in self._ports()
