@@ -74,7 +74,7 @@ def _conditions(ref: Ref, body: Object) -> Sequence[Object]:
 
 def _deletion(body: Object) -> str:
     """Returns the reason why a deleted object is still there, as far as it says so."""
-    finalizers = body["metadata"].get("finalizers") or ()
+    finalizers = kinds.finalizers_of(body)
     return f"deleted, and waits for {', '.join(map(str, finalizers))}" if finalizers else ""
 
 

@@ -168,6 +168,11 @@ def parse_key(key: str) -> Ref:
     return Ref(KINDS[kind_id], namespace, name)
 
 
+def finalizers_of(body: Object) -> list[str]:
+    """Returns the object's finalizers."""
+    return list(body["metadata"].get("finalizers") or ())
+
+
 def controller_of(body: Object) -> Object | None:
     """Returns the owner reference marked ``controller: true``, the one owner that manages this object, or None."""
     for reference in body["metadata"].get("ownerReferences") or ():

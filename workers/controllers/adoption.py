@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workers.api.kinds import POD, Kind, Object, owner_reference, ref_of
+from workers.api.kinds import POD, Kind, Object, finalizers_of, owner_reference, ref_of
 from workers.controllers.batch.job.pods import TRACKING, existing, is_deleting, is_finished, is_tracked
 from workers.controllers.label_selectors import selects
 from workers.decision.plan import Patch, Step, Together
@@ -45,7 +45,7 @@ def claim(
 
 def track(pod: Object) -> Patch:
     """Puts the tracking finalizer on an active pod without one, so that its end is counted."""
-    return _patch(POD, pod, {"finalizers": [*_finalizers(pod), TRACKING]})
+    return _patch(POD, pod, {"finalizers": [*finalizers_of(pod), TRACKING]})
 
 
 def untrack(pod: Object) -> Patch:
@@ -60,7 +60,7 @@ def _adoption(kind: Kind, body: Object, us: Object, counted: bool) -> Patch:
     metadata: Object = {"ownerReferences": [*(body["metadata"].get("ownerReferences") or ()), us]}
     # A finished pod gets no finalizer: it may have been counted before its adoption.
     if counted and not is_tracked(body) and not is_finished(body):
-        metadata["finalizers"] = [*_finalizers(body), TRACKING]
+        metadata["finalizers"] = [*finalizers_of(body), TRACKING]
     return _patch(kind, body, metadata)
 
 
@@ -69,13 +69,9 @@ def _release(kind: Kind, body: Object, us: Object, counted: bool) -> Patch:
     return _patch(kind, body, {"ownerReferences": owners, **({"finalizers": _others(body)} if counted else {})})
 
 
-def _finalizers(pod: Object) -> list[str]:
-    return list(pod["metadata"].get("finalizers") or ())
-
-
 def _others(pod: Object) -> list[str]:
     """Returns the finalizers but the tracking one."""
-    return [name for name in _finalizers(pod) if name != TRACKING]
+    return [name for name in finalizers_of(pod) if name != TRACKING]
 
 
 def _patch(kind: Kind, body: Object, metadata: Object) -> Patch:

@@ -16,7 +16,7 @@ from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.handlers.deletion import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.storage.object_store import StoredChange, StoredObject
-from workers.api.kinds import Object
+from workers.api.kinds import Object, finalizers_of
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class Collector:
         elif "waiting" in states and record.uid in self._dependents:
             self._delete(served, record, "Foreground")
         else:
-            finalizers = body["metadata"].get("finalizers") or ()
+            finalizers = finalizers_of(body)
             self._delete(served, record, None if {ORPHAN, FOREGROUND} & set(finalizers) else "Background")
 
     def _state(self, record: StoredObject, reference: Object) -> str:
@@ -178,7 +178,7 @@ class Collector:
         namespace = owner.key.partition("/")[0]
         if namespace and namespace != record.key.partition("/")[0]:
             return "gone"
-        if owner.deleting and FOREGROUND in (owner.body["metadata"].get("finalizers") or ()):
+        if owner.deleting and FOREGROUND in finalizers_of(owner.body):
             return "waiting"
         return "solid"
 
@@ -188,7 +188,7 @@ class Collector:
         if record is None or not record.deleting:
             return
         body = record.body
-        finalizers = body["metadata"].get("finalizers") or []
+        finalizers = finalizers_of(body)
         if ORPHAN in finalizers:
             # The references first, the finalizer after them: a crash in between repeats both.
             for place, dependent in self._of(record):

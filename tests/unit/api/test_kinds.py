@@ -28,6 +28,11 @@ def test_a_text_that_is_no_key_is_refused_and_quoted(text):
         kinds.parse_key(text)
 
 
+@for_each(({}, []), ({"finalizers": None}, []), ({"finalizers": ["a/b", "c/d"]}, ["a/b", "c/d"]))
+def test_an_object_without_finalizers_has_none(metadata, finalizers):
+    assert kinds.finalizers_of({"metadata": metadata}) == finalizers
+
+
 def test_only_the_owner_marked_controller_manages_an_object():
     owners = [{"kind": "Job", "name": "x"}, {"kind": "ScaledJob", "name": "y", "controller": True}]
     assert kinds.controller_of({"metadata": {"ownerReferences": owners}}) == owners[1]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from workers.api import conditions
-from workers.api.kinds import Object
+from workers.api.kinds import Object, finalizers_of
 from workers.decision.claims import ClaimedItem
 from workers.decision.plan import Step, Together, Unfinalize
 from workers.decision.snapshot import CachedObject
@@ -106,7 +106,7 @@ def _container(container: Object, carried: CarriedText) -> Object:
 
 def is_bound(job: Object) -> bool:
     """Returns True if the Job waits for its claim to be settled."""
-    return FINALIZER in (job["metadata"].get("finalizers") or ())
+    return FINALIZER in finalizers_of(job)
 
 
 def has_ended(job: Object) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from workers.api import conditions
-from workers.api.kinds import JOB, Object
+from workers.api.kinds import JOB, Object, finalizers_of
 from workers.controllers.claims import binding
 from workers.decision.claims import LARGEST, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import NOTHING, Delete, Patch, Plan, PollNow, Step, Together
@@ -282,5 +282,5 @@ def _failure(entry: CachedObject, job: Object) -> str:
 
 
 def _unbound(entry: CachedObject, job: Object) -> Patch:
-    finalizers = [each for each in job["metadata"]["finalizers"] if each != binding.FINALIZER]
+    finalizers = [each for each in finalizers_of(job) if each != binding.FINALIZER]
     return Patch(entry.ref, {"metadata": {"finalizers": finalizers}}, job["metadata"]["resourceVersion"])

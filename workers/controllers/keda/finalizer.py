@@ -7,7 +7,7 @@ that KEDA and Penstock can take over from each other.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from workers.api.kinds import Object
+from workers.api.kinds import Object, finalizers_of
 from workers.decision.plan import Patch
 from workers.decision.snapshot import Snapshot
 
@@ -23,7 +23,7 @@ def add(snapshot: Snapshot, body: Object, labels: Mapping[str, str] = MappingPro
     """Returns the patch that puts the finalizer and these labels on; empty if the object carries them."""
     missing: Object = {}
     if not is_on(body):
-        missing["finalizers"] = [*_finalizers(body), _FINALIZER]
+        missing["finalizers"] = [*finalizers_of(body), _FINALIZER]
     known = body["metadata"].get("labels") or {}
     if lacking := {name: value for name, value in labels.items() if known.get(name) != value}:
         missing["labels"] = lacking
@@ -32,15 +32,11 @@ def add(snapshot: Snapshot, body: Object, labels: Mapping[str, str] = MappingPro
 
 def is_on(body: Object) -> bool:
     """Returns True if the object carries the finalizer."""
-    return _FINALIZER in _finalizers(body)
+    return _FINALIZER in finalizers_of(body)
 
 
 def remove(snapshot: Snapshot, body: Object, annotations: Mapping[str, str | None] = MappingProxyType({})) -> Patch:
     """Returns the patch that takes the finalizer off and sets these annotations with it (None removes one)."""
-    others = [finalizer for finalizer in _finalizers(body) if finalizer != _FINALIZER]
+    others = [finalizer for finalizer in finalizers_of(body) if finalizer != _FINALIZER]
     changed = {"annotations": dict(annotations)} if annotations else {}
     return patch(snapshot, body, {"finalizers": others, **changed})
-
-
-def _finalizers(body: Object) -> list[str]:
-    return body["metadata"].get("finalizers") or []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from workers.api import conditions, times
-from workers.api.kinds import Object
+from workers.api.kinds import Object, finalizers_of
 from workers.controllers.batch.job.indexes import index_of
 from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.decision.snapshot import CachedObject
@@ -78,7 +78,7 @@ def is_finished(pod: Object) -> bool:
 
 def is_tracked(pod: Object) -> bool:
     """True if the pod holds the tracking finalizer: its end has still to be counted."""
-    return TRACKING in (pod["metadata"].get("finalizers") or ())
+    return TRACKING in finalizers_of(pod)
 
 
 def valid_index(pod: Object, spec: BatchJobSpec) -> int | None:
