@@ -14,6 +14,11 @@ _LISTS = {"conditions": "type", "flowConditions": "type", "active": "uid"}
 _TEXTS = ("type", "status", "reason", "message", "phase", "lastTransitionTime")
 
 
+def is_finished(pod: Object) -> bool:
+    """Returns True if the pod succeeded or failed."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
 def readable(body: Object) -> Object:
     """Returns the object without the parts of its status that cannot be read; itself if all can be."""
     status = body.get("status")

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from workers.api.kinds import POD, Kind, Object, finalizers_of, owner_reference, ref_of
-from workers.controllers.batch.job.pods import TRACKING, existing, is_deleting, is_finished, is_tracked
+from workers.api.statuses import is_finished
+from workers.controllers.batch.job.pods import TRACKING, existing, is_deleting, is_tracked
 from workers.controllers.label_selectors import selects
 from workers.decision.plan import Patch, Step, Together
 from workers.decision.snapshot import Snapshot

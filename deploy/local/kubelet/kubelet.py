@@ -32,13 +32,12 @@ from deploy.local.kubelet.volumes.config_data import Configs
 from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from deploy.local.supervisor import guard, guard_restart
 from workers.api.kinds import NODE, POD, Object, Ref, ref_of
+from workers.api.statuses import is_finished
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Conflict, Gone, NotFound, UserError
 
 log = logging.getLogger(__name__)
 
-#: Phases a pod never leaves.
-ENDED = ("Succeeded", "Failed")
 #: Seconds between two reports of waiting pods, seconds that a pod waits before its report, and reports at once:
 #: a thousand waiting pods must not cost the running ones their status.
 _WAITING_PERIOD, _PATIENCE, _REPORTED_AT_ONCE = 1.0, 1.0, 50
@@ -197,7 +196,7 @@ class Kubelet:
             self._forget(pod)
         elif worker := self._workers.get(uid):
             worker.update(pod)
-            if _is_over(pod) and not worker.over:
+            if is_finished(pod) and not worker.over:
                 shown = pod["status"]
                 worker.end(
                     ContainerEnding(shown.get("reason") or "Terminated", shown.get("message") or "ended from outside")
@@ -207,7 +206,7 @@ class Kubelet:
         elif (node := pod["spec"].get("nodeName")) and node not in self._nodes:
             self._queue.discard(uid)
             self._look_for_node(pod)
-        elif uid in self._done or not pod_order.is_ours(pod, self._nodes) or _is_over(pod):
+        elif uid in self._done or not pod_order.is_ours(pod, self._nodes) or is_finished(pod):
             self._queue.discard(uid)
             self._finalize(pod)
         elif uid in self._left and pod["spec"].get("nodeName"):
@@ -245,7 +244,7 @@ class Kubelet:
         metadata, node = pod["metadata"], pod["spec"].get("nodeName")
         if not metadata.get("deletionTimestamp"):
             return
-        if not node and not _is_over(pod):
+        if not node and not is_finished(pod):
             # Finalizers keep a pod that never ran, and the Job controller waits for its end before it removes them.
             self._host.reports.put(ref_of(POD, pod), metadata["uid"], {"phase": "Failed"})
         # without a grace period it waits for its finalizers only
@@ -259,7 +258,7 @@ class Kubelet:
         # A deleted pod without a grace period waits for its finalizers only.
         if deleted and metadata.get("deletionGracePeriodSeconds") != 0:
             self._spawn(self._see_to_stray(pod))
-        elif not deleted and not _is_over(pod) and metadata["uid"] not in self._strays:
+        elif not deleted and not is_finished(pod) and metadata["uid"] not in self._strays:
             self._strays.add(metadata["uid"])
             self._spawn(self._see_to_stray(pod))
 
@@ -279,7 +278,7 @@ class Kubelet:
             why = f"spec.nodeName: there is no node {node}: the pod waits for one of this name"
             self._host.announcer.warning(pod, "NodeNotFound", why)
             return
-        if not _is_over(pod):
+        if not is_finished(pod):
             self._host.reports.put(ref, pod["metadata"]["uid"], {"phase": "Failed"})
         await self._delete(pod)
 
@@ -495,10 +494,6 @@ async def _attempts() -> AsyncIterator[None]:
         yield
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def _is_over(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in ENDED
 
 
 async def _removed(folder: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.tables import for_each
 from workers.api.kinds import JOB_FLOW, QUEUE, SCALED_JOB, VC_JOB, Kind
-from workers.api.statuses import readable
+from workers.api.statuses import is_finished, readable
 
 NOW = "2026-03-01T08:00:00Z"
 READY = {"type": "Ready", "status": "True", "reason": "AsSpecified", "lastTransitionTime": NOW}
@@ -12,6 +12,16 @@ READY = {"type": "Ready", "status": "True", "reason": "AsSpecified", "lastTransi
 
 def body(kind: Kind, status: Any) -> dict[str, Any]:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}, "status": status}
+
+
+@for_each(
+    *[({"status": {"phase": phase}}, True) for phase in ("Succeeded", "Failed")],
+    *[({"status": {"phase": phase}}, False) for phase in ("Pending", "Running", "Unknown", "")],
+    ({"status": {}}, False),
+    ({}, False),
+)
+def test_a_pod_is_finished_once_it_has_succeeded_or_failed(pod: Any, expected: bool) -> None:
+    assert is_finished(pod) is expected
 
 
 @for_each(

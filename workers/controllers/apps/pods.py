@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from workers.api import conditions, times
 from workers.api.kinds import POD, Kind, Object, owner_reference
-from workers.controllers.batch.job.pods import is_deleting, is_finished
+from workers.api.statuses import is_finished
+from workers.controllers.batch.job.pods import is_deleting
 
 
 @dataclass(frozen=True, slots=True)

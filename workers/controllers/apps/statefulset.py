@@ -7,9 +7,10 @@ from datetime import datetime
 from workers.api import conditions
 from workers.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET, Object, Ref
 from workers.api.references import REVISION_HASH
+from workers.api.statuses import is_finished
 from workers.controllers import adoption, pod_stages
 from workers.controllers.apps import claim_templates, controller_revisions, pods
-from workers.controllers.batch.job.pods import existing, is_deleting, is_finished
+from workers.controllers.batch.job.pods import existing, is_deleting
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, PatchStatus, Plan, Step, Together
 from workers.decision.snapshot import Snapshot

@@ -18,6 +18,7 @@ from workers.api.kinds import (
     owner_reference,
 )
 from workers.api.references import GROUP_NAME, QUEUE_NAME, REVISION_HASH
+from workers.api.statuses import is_finished
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
 from workers.controllers.volcano.podgroup.group import PATIENCE, PENDING, SLA, WAITING_LIMIT
@@ -170,7 +171,7 @@ class _Membership:
         A gate is accepted as well: admission has already replaced the scheduler of a gated pod.
         """
         held = gated(pod)
-        if pod["metadata"].get("deletionTimestamp") or _finished(pod):
+        if pod["metadata"].get("deletionTimestamp") or is_finished(pod):
             return False
         if not held and pod["spec"].get("schedulerName") not in self.schedulers:
             return False
@@ -220,10 +221,6 @@ def _group_of(pod: Object) -> str:
     return (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) or ""
 
 
-def _finished(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
 _KINDS = (REPLICA_SET, STATEFUL_SET)
 
 
@@ -247,7 +244,7 @@ def decide_group(snapshot: Snapshot, _now: datetime) -> Plan:
     if group is None or workload is None or group["metadata"].get("deletionTimestamp"):
         return NOTHING
     pods = _living(snapshot, workload)
-    if (workload.get("spec") or {}).get("replicas") == 0 and all(map(_finished, pods)):
+    if (workload.get("spec") or {}).get("replicas") == 0 and all(map(is_finished, pods)):
         return Plan((Delete(snapshot.ref, group["metadata"]["uid"]),), "its workload has no replicas")
     pod = _newest(pods, workload)
     change = patch(group, wanted(pod, workload)) if pod else None

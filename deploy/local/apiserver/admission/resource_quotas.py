@@ -13,6 +13,7 @@ from deploy.local.apiserver.storage.object_store import ObjectStore, Overloaded,
 from deploy.local.apiserver.strategies.cluster_policy import COMPUTED, NUMBER
 from workers.api import quantities
 from workers.api.kinds import RESOURCE_QUOTA, Kind, Object
+from workers.api.statuses import is_finished
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount, Amounts
 
@@ -160,7 +161,7 @@ def of(kind: Kind, body: Object) -> QuotaUsage:
 def _pod(body: Object, found: dict[str, Amount]) -> QuotaUsage:
     """Of a pod that has ended only its object counts."""
     spec = body["spec"]
-    if (body.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+    if not is_finished(body):
         found |= pod_requests.usage(spec)
     scopes = {
         "NotTerminating" if spec.get("activeDeadlineSeconds") is None else "Terminating",

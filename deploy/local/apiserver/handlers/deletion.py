@@ -20,6 +20,7 @@ from deploy.local.apiserver.http.request import ApiRequest, Response, json_respo
 from deploy.local.apiserver.storage.object_store import BATCH, StoredObject
 from workers.api import times
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object
+from workers.api.statuses import is_finished
 
 #: The finalizers by which an object waits for the collector.
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
@@ -201,7 +202,7 @@ def _pod(body: Object, grace: int | None, now: datetime) -> bool:
         return grace <= 0
     if grace is None:
         grace = spec.get("terminationGracePeriodSeconds", 30)
-    if not spec.get("nodeName") or (body.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if not spec.get("nodeName") or is_finished(body):
         grace = 0
     # A datetime ends before 64 bits of seconds do; nobody waits for longer than this.
     grace = 1 if grace < 0 else min(grace, LONGEST_GRACE)

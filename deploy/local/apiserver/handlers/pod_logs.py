@@ -17,6 +17,7 @@ from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.http.request import ApiRequest, Stream
 from workers.api.kinds import Object
+from workers.api.statuses import is_finished
 
 #: Seconds between two reads of a file that is followed.
 POLL = 0.1
@@ -118,7 +119,7 @@ def stream(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
             return True
         body = now.body
         status = _status(body, container)
-        over = (body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        over = is_finished(body)
         return over or (status.get("restartCount") or 0) > run or "terminated" in (status.get("state") or {})
 
     return Stream(_limited(_chunks(path, options, finished), options.limit), "text/plain")

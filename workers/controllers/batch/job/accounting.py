@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from workers.api.kinds import Object
+from workers.api.statuses import is_finished
 from workers.controllers.batch.job.ending import JobEnding
 from workers.controllers.batch.job.indexes import Indexes
 from workers.controllers.batch.job.observed import ObservedBatchJob, PodLedger
-from workers.controllers.batch.job.pods import is_deleting, is_finished, is_tracked, phase_of, valid_index
+from workers.controllers.batch.job.pods import is_deleting, is_tracked, phase_of, valid_index
 from workers.controllers.batch.job.policies import judge_failure
 
 #: Pods counted by one plan, as in Kubernetes.

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from workers.api import conditions, times
 from workers.api.kinds import POD, Object, ref_of
-from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_finished, is_tracked
+from workers.api.statuses import is_finished
+from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_tracked
 from workers.controllers.batch.job.spec import BatchJobSpec
 from workers.decision.plan import (
     NOTHING,

@@ -71,11 +71,6 @@ def is_deleting(pod: Object) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
-def is_finished(pod: Object) -> bool:
-    """True if the pod succeeded or failed."""
-    return phase_of(pod) in ("Succeeded", "Failed")
-
-
 def is_tracked(pod: Object) -> bool:
     """True if the pod holds the tracking finalizer: its end has still to be counted."""
     return TRACKING in finalizers_of(pod)

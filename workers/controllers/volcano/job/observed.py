@@ -21,6 +21,7 @@ from workers.api.kinds import (
     ref_of,
 )
 from workers.api.references import DEFAULT_QUEUE, TASK_NAME
+from workers.api.statuses import is_finished
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
 from workers.controllers.volcano import commands
@@ -65,7 +66,7 @@ class ObservedPod:
     @property
     def ended(self) -> bool:
         """True if it succeeded or failed."""
-        return self.phase in ("Succeeded", "Failed")
+        return is_finished(self.body)
 
     @property
     def partition(self) -> int | None:

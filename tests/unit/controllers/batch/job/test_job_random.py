@@ -17,9 +17,10 @@ from tests.unit.controllers.batch.job.job_cluster import JobCluster
 from tests.unit.controllers.factories import NOW, job_snapshot
 from workers.api import conditions
 from workers.api.kinds import POD, Object, Ref
+from workers.api.statuses import is_finished
 from workers.controllers.batch.job import decide
 from workers.controllers.batch.job.indexes import index_of
-from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_finished, is_tracked, phase_of
+from workers.controllers.batch.job.pods import TRACKING, is_deleting, is_tracked, phase_of
 from workers.decision.plan import Create, Patch, PatchStatus, Plan, Step
 from workers.decision.snapshot import CachedObject
 
