@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
+from workers.cancellation import cancelled
+
 T = TypeVar("T")
 
 
@@ -17,6 +19,4 @@ async def side_by_side(questions: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     try:
         return await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)

@@ -19,6 +19,7 @@ from scheduler.queue import Lane, RetryBackoff
 from workers.api.kinds import Kind
 from workers.api.references import REFERENCES
 from workers.cache.store import Store
+from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import Cluster
 from workers.decision.controller import Controller
@@ -146,9 +147,9 @@ async def broker_services(
         if notify is None:
             notify = Notifier(client, settings.prefix).notify
         await guard.begin()
-        stack.push_async_callback(_cancel, asyncio.create_task(guard.watch(), name="watch the format"))
+        stack.push_async_callback(cancelled, asyncio.create_task(guard.watch(), name="watch the format"))
         freeing = free_memory.keep_giving_back(free_memory.SELDOM)
-        stack.push_async_callback(_cancel, asyncio.create_task(freeing, name="give memory back"))
+        stack.push_async_callback(cancelled, asyncio.create_task(freeing, name="give memory back"))
         yield BrokerServices(
             settings=settings,
             client=client,
@@ -160,11 +161,6 @@ async def broker_services(
             presence=Presence(client, lambda: broker_client(settings, connections=2, patience=1.0), keys),
             sweep_every=sweep_every,
         )
-
-
-async def _cancel(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -263,9 +259,7 @@ async def consuming(
             yield consumer
     finally:
         health.forget(f"sweep {lane}")
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
         await consumer.close(parts.settings.deadline)
         await keeper.close()
 

@@ -15,6 +15,7 @@ import uvloop
 from deploy.processes import until_signal, watch
 from scalers.polling.poll_worker import poll_consumer
 from workers import wiring
+from workers.cancellation import cancelled
 from workers.controllers import registry
 from workers.decision.followed_kinds import followed
 from workers.errors import UserError
@@ -86,9 +87,7 @@ async def _first_end(tasks: Mapping[str, asyncio.Task[None]]) -> None:
     try:
         done, _ = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        await cancelled(*tasks.values())
     for name, task in tasks.items():
         if task in done:
             error = None if task.cancelled() else task.exception()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
 from scalers.polling.object_poll import ObjectPoll
+from workers.cancellation import cancelled
 
 T = TypeVar("T")
 
@@ -50,9 +51,7 @@ class PollRound:
     async def close(self) -> None:
         """Cancels the work that has not ended."""
         left = [*self._tasks, *self._background]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await cancelled(*left)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

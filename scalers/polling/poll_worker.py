@@ -17,6 +17,7 @@ from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, SCALED_OBJECT
+from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 from workers.runtime.consumer import Consumer
 from workers.runtime.health import Health
@@ -67,7 +68,7 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
             )
             listening = asyncio.create_task(_listen(wakeups), name="wake-ups")
             stack.enter_context(health.endless({"wake-ups": listening}))
-            stack.push_async_callback(_cancel, listening)
+            stack.push_async_callback(cancelled, listening)
         deliveries = removable_deliveries(settings, parts.client)
         if deliveries is not None:
             sweeping = asyncio.create_task(
@@ -75,7 +76,7 @@ async def poll_consumer(parts: BrokerServices, cluster: Cluster, health: Health)
                 name="forgotten deliveries",
             )
             stack.enter_context(health.endless({"forgotten deliveries": sweeping}))
-            stack.push_async_callback(_cancel, sweeping)
+            stack.push_async_callback(cancelled, sweeping)
         poller = Poller(
             store=parts.store,
             readings=parts.readings,
@@ -146,8 +147,3 @@ async def _listen(wakeups: Wakeups, *, pause: float = 5.0) -> None:
         except Exception:
             log.exception("listening for wake-ups failed; it starts again")
         await asyncio.sleep(pause)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -16,6 +16,7 @@ from scalers.sources.external.messages import Reference
 from scalers.sources.http.etcd import EtcdServer, WatchedKey, encoded
 from scalers.sources.http.web import Session
 from scalers.wakeups.redis_listener import ListenerStatus
+from workers.cancellation import cancelled
 
 log = logging.getLogger(__name__)
 
@@ -85,9 +86,7 @@ class StreamListener(ABC, Generic[S, C]):
 
     async def _end(self, names: Iterable[Any]) -> None:
         ending = {name: self._streams.pop(name) for name in tuple(names)}
-        for task in ending.values():
-            task.cancel()
-        await asyncio.gather(*ending.values(), return_exceptions=True)
+        await cancelled(*ending.values())
         for name in ending:
             self._errors.pop(name, None)
 

@@ -22,6 +22,7 @@ from workers import errors
 from workers.api.kinds import Kind, Object, ref_of
 from workers.cache.codec import require_stored
 from workers.cache.store import BATCH, LeadershipLost, Listing, ObjectVersion, Store, StoreLost
+from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import WatchEvent
 from workers.client.transport import IdleWait
@@ -357,8 +358,6 @@ async def _first_to_fail(*endless: Coroutine[Any, Any, None]) -> None:
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
     for task in done:
         task.result()

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from workers.api import times
 from workers.api.kinds import EVENT, Kind, Object, Ref
+from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import Cluster
 from workers.decision.plan import RecordEvent
@@ -102,8 +103,7 @@ class Recorder:
 
     async def close(self) -> None:
         """Writes the collected Events, within `CLOSING` seconds, and stops."""
-        self._writer.cancel()
-        await asyncio.gather(self._writer, return_exceptions=True)
+        await cancelled(self._writer)
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSING):
                 await self._flush()

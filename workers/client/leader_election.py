@@ -21,6 +21,7 @@ from typing import Protocol
 from scheduler import shared_ticks
 from workers import errors
 from workers.api.kinds import LEASE, Kind, Object, Ref
+from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
 from workers.json_logs import Outage
 
@@ -126,9 +127,7 @@ class Elector:
             try:
                 await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (working, renewing):
-                    task.cancel()
-                await asyncio.gather(working, renewing, return_exceptions=True)
+                await cancelled(working, renewing)
                 await self._release()
             if not working.cancelled():
                 working.result()
@@ -267,9 +266,7 @@ class Elector:
                 log.info("the leader is gone", extra={"lease": str(self._ref), "leader": holder})
                 self._gone = holder
         finally:
-            for task in (pausing, leaving):
-                task.cancel()
-            await asyncio.gather(pausing, leaving, return_exceptions=True)
+            await cancelled(pausing, leaving)
 
     async def _pause(self) -> None:
         self._trying()

@@ -11,6 +11,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from scheduler import shared_ticks
 from scheduler.queue import ClaimedKeys, Failed
+from workers.cancellation import cancelled
 from workers.json_logs import Outage
 from workers.metrics import process
 from workers.runtime.leases import LeaseKeeper, Notify
@@ -197,9 +198,7 @@ async def end(tasks: Collection["asyncio.Task[Any]"], grace: float) -> None:
     if not tasks:
         return
     _, late = await asyncio.wait(tasks, timeout=grace)
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*late, return_exceptions=True)
+    await cancelled(*late)
 
 
 def _log_error(task: "asyncio.Task[Any]") -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from workers.cancellation import cancelled
 from workers.json_logs import Outage
 from workers.lanes import queue_key
 from workers.metrics import process
@@ -119,9 +120,7 @@ async def take_messages(client: Redis, prefix: str, runners: Sequence[LaneRunner
             try:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in waiting:
-                    task.cancel()
-                await asyncio.gather(*waiting, return_exceptions=True)
+                await cancelled(*waiting)
             continue
         try:
             found: Any = await client.brpop(free, timeout=WAIT)

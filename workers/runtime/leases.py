@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from scheduler import shared_ticks
 from scheduler.queue import Finished, Lane, Lease, Outcome
+from workers.cancellation import cancelled
 from workers.errors import PenstockError
 from workers.metrics import process
 from workers.runtime.batcher import Batcher
@@ -77,8 +78,7 @@ class LeaseKeeper:
 
     async def close(self) -> None:
         """Writes the settled outcomes and stops renewing; leases that are still held expire."""
-        self.renewing.cancel()
-        await asyncio.gather(self.renewing, return_exceptions=True)
+        await cancelled(self.renewing)
         if self._thread:
             await asyncio.to_thread(self._thread.stop)
         await self._settling.close()
@@ -179,8 +179,7 @@ class LeaseKeeper:
             try:
                 yield
             finally:
-                renewing.cancel()
-                await asyncio.gather(renewing, return_exceptions=True)
+                await cancelled(renewing)
 
     async def _turn_forever(self) -> None:
         """Shows the thread that the event loop turns."""

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import uvloop
 
+from workers.cancellation import cancelled
+
 Service = TypeVar("Service")
 Result = TypeVar("Result")
 
@@ -81,10 +83,7 @@ class LoopThread(Generic[Service]):
                     self._loop = self._thread = None
 
     async def _cancel_calls(self) -> None:
-        calls = tuple(self._calls)
-        for task in calls:
-            task.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+        await cancelled(*self._calls)
 
     def _submit(self, work: Callable[[], Awaitable[Any]]) -> Future[Any]:
         async def call() -> Any:

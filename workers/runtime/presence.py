@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from scheduler import shared_ticks
 from scheduler.keys import Keys
+from workers.cancellation import cancelled
 from workers.runtime.loop import LoopThread
 
 log = logging.getLogger(__name__)
@@ -64,8 +65,7 @@ class Presence:
         try:
             yield
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            await cancelled(looking)
             await asyncio.to_thread(thread.stop)
 
     async def until_gone(self, identity: str) -> None:
@@ -81,8 +81,7 @@ class Presence:
         try:
             yield
         finally:
-            announcing.cancel()
-            await asyncio.gather(announcing, return_exceptions=True)
+            await cancelled(announcing)
             await client.aclose()
 
     async def _announce_forever(self, client: Redis) -> None:

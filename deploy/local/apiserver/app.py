@@ -44,6 +44,7 @@ from deploy.local.apiserver.http.request import (
     refusal,
 )
 from workers.api.bearer_tokens import bearer_token
+from workers.cancellation import cancelled
 
 log = logging.getLogger(__name__)
 
@@ -290,6 +291,4 @@ async def _stream(receive: Receive, send: Send, stream: Stream) -> None:
             pouring.result()
             await send({"type": "http.response.body", "body": b""})
     finally:
-        for task in (pouring, leaving):
-            task.cancel()
-        await asyncio.gather(pouring, leaving, return_exceptions=True)
+        await cancelled(pouring, leaving)

@@ -33,6 +33,7 @@ from deploy.local.kubelet.volumes.volume_claims import VolumeClaims
 from deploy.local.supervisor import guard, guard_restart
 from workers.api.kinds import NODE, POD, Object, Ref, ref_of
 from workers.api.statuses import is_finished
+from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 from workers.errors import ClusterError, Conflict, Gone, NotFound, UserError
 
@@ -127,11 +128,11 @@ class Kubelet:
                 task.result()
             self._stopping = True
             # the copying of output goes on until the last container has ended
-            await _cancelled(*running[:-1])
+            await cancelled(*running[:-1])
             await self._end_all()
             await self._nodes.leave()
         finally:
-            await _cancelled(stopped, *running, *self._tasks)
+            await cancelled(stopped, *running, *self._tasks)
 
     def _measurable(self) -> list[resource_usage.MeasuredContainer]:
         living = (worker for worker in self._workers.values() if not worker.gone)
@@ -145,7 +146,7 @@ class Kubelet:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace + _REPORTING)
         # once its task is cancelled, a container that was about to start cannot start any more
-        await _cancelled(*self._tasks)
+        await cancelled(*self._tasks)
         for worker in self._workers.values():
             worker.kill()
 
@@ -478,10 +479,10 @@ async def kubelet(cluster: Cluster, options: KubeletOptions) -> AsyncIterator[Ku
     try:
         yield Kubelet(cluster, options, host)
         await announcer.close()
-        await _cancelled(keeping)
+        await cancelled(keeping)
         watchman.dismiss()
     finally:
-        await _cancelled(keeping)
+        await cancelled(keeping)
         isolated.close()
         await reports.close()
         os.close(held)
@@ -505,9 +506,3 @@ async def _swept(folder: Path) -> None:
     for attempt in (ContainerAttempt(path) for path in folder.glob("*/[0-9]*")):
         attempt.signal(signal.SIGKILL)
     await _removed(folder)
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

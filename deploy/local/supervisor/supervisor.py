@@ -17,12 +17,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
 
 from deploy.local.supervisor import guard_restart
 from deploy.local.supervisor.fork_server import ForkedProcess, ForkServer
 from deploy.local.supervisor.guard import Guard, signal_group
 from deploy.local.supervisor.leftovers import Notes
+from workers.cancellation import cancelled
 from workers.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Supervisor:
             for wait in asyncio.as_completed(waits):
                 await wait
         except BaseException:
-            await _cancel(*waits)
+            await cancelled(*waits)
             await self._end(*(self._running[name] for name in names if name in self._running))
             raise
         self._batches.append(names)
@@ -130,7 +130,7 @@ class Supervisor:
                     work.result()
                     await stop
             finally:
-                await _cancel(work, stop)
+                await cancelled(work, stop)
                 await self.stop()
 
     def pids(self) -> dict[str, int]:
@@ -141,10 +141,10 @@ class Supervisor:
         """Stops all parts in reverse order of their start and returns when no process is left."""
         while self._batches:
             names = self._batches.pop()
-            await _cancel(*(self._keepers.pop(name) for name in names))
+            await cancelled(*(self._keepers.pop(name) for name in names))
             await self._end(*(self._running[name] for name in names if name in self._running))
         if self._guard is not None and self._guarding is not None:
-            await _cancel(self._guarding)
+            await cancelled(self._guarding)
             self._guard.dismiss()
             self._guard = self._guarding = None
 
@@ -241,7 +241,7 @@ class Supervisor:
         await asyncio.wait({gone, hurry}, timeout=child.component.grace, return_when=asyncio.FIRST_COMPLETED)
         signal_group(child.pid, signal.SIGKILL)
         await gone
-        await _cancel(hurry)
+        await cancelled(hurry)
         self._forget(child)
 
     @contextlib.contextmanager
@@ -332,9 +332,3 @@ async def _is_ready(component: Component) -> bool:
 def _last_words(child: _Child, what: str) -> str:
     quoted = "".join(f"\n  {line}" for line in child.tail)
     return f"component {child.component.name}: {what}{'; its last lines:' if quoted else ''}{quoted}"
-
-
-async def _cancel(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

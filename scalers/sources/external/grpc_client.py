@@ -19,6 +19,7 @@ from scalers.sources.external.messages import (
     message,
 )
 from scalers.sources.tls import TLS
+from workers.cancellation import cancelled
 
 #: gRPC's wait before it reconnects is shorter than the circuit breaker's and the listener's, which decide therefore. A
 #: new client shares neither the connection nor the wait of the one before it.
@@ -87,9 +88,7 @@ class ExternalClient:
             raise self._said(STREAM_IS_ACTIVE, error) from None
         finally:
             call.cancel()
-            for task in (read, ready):
-                task.cancel()
-            await asyncio.gather(read, ready, return_exceptions=True)
+            await cancelled(read, ready)
 
     async def close(self) -> None:
         """Ends every call and closes the connection."""

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from deploy.local import kubelet_socket
 from deploy.local.apiserver.api_errors import ApiError
 from deploy.local.apiserver.http.request import ApiRequest, Response, Upgrade, refusal
+from workers.cancellation import cancelled
 
 #: Bytes passed on at once.
 BLOCK = 64 * 1024
@@ -32,9 +33,7 @@ class Upgrades:
 
     async def close(self) -> None:
         """Ends all connections."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancelled(*self._tasks)
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -100,9 +99,7 @@ async def _relay(
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
         # What a client sent that is gone is of no use: closing would wait until the kubelet has taken it.
         to_kubelet.transport.abort()
 

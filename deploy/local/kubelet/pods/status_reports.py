@@ -5,6 +5,7 @@ import logging
 from dataclasses import dataclass, field
 
 from workers.api.kinds import Object, Ref
+from workers.cancellation import cancelled
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
 from workers.errors import ClusterError, Conflict, Invalid, NotFound
 
@@ -60,9 +61,7 @@ class Reports:
 
     async def close(self) -> None:
         """Drops what could not be sent."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancelled(*self._tasks)
 
     async def _send(self, pod: _Pod) -> None:
         pause = _FIRST

@@ -14,6 +14,7 @@ from aiohttp import WSMsgType, web
 
 from deploy.local.kubelet.streams import spdy
 from deploy.local.kubelet.streams.channels import Channels
+from workers.cancellation import cancelled
 
 SPDY = "SPDY/3.1+portforward.k8s.io"
 CHANNELS = "v4.channel.k8s.io"
@@ -106,9 +107,7 @@ async def over_channels(client: Channels, pod: str, address: str, wanted: Sequen
     try:
         await asyncio.wait((taking, running), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        taking.cancel()
-        running.cancel()
-        await asyncio.gather(taking, running, return_exceptions=True)
+        await cancelled(taking, running)
     await client.close()
 
 
@@ -135,9 +134,7 @@ class SpdyForwarding:
                             await self._take(frame)
         finally:
             tasks = [task for _, task in self._tunnels.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancelled(*tasks)
         await self._socket.close()
 
     async def _take(self, frame: spdy.Frame) -> None:

@@ -25,6 +25,7 @@ from deploy.local.kubelet.streams.execution import Execution, ExecutionPlace, St
 from deploy.local.supervisor import guard_restart
 from deploy.local.supervisor.guard import Guard
 from workers.api import loopback_addresses
+from workers.cancellation import cancelled
 from workers.errors import PenstockError
 
 log = logging.getLogger(__name__)
@@ -76,9 +77,7 @@ class StreamServer:
                 log.warning("exec, attach and port-forward are not offered", extra={"error": str(error)})
             await asyncio.Event().wait()
         finally:
-            for task in (*self._tasks, keeping):
-                task.cancel()
-            await asyncio.gather(*self._tasks, keeping, return_exceptions=True)
+            await cancelled(*self._tasks, keeping)
             await runner.cleanup()
             if self._guard is not None:
                 self._guard.dismiss()
@@ -130,11 +129,11 @@ class StreamServer:
                 if container.done() and not ending.done():
                     execution.kill()
                     await asyncio.wait((taking, ending), return_when=asyncio.FIRST_COMPLETED)
-                await _cancelled(taking)
+                await cancelled(taking)
                 if ending.done():
                     await client.finish(channels.ended(ending.result()))
             finally:
-                await _cancelled(taking, ending, container)
+                await cancelled(taking, ending, container)
                 await execution.close()
 
     async def _attach(self, request: web.Request) -> web.StreamResponse:
@@ -197,7 +196,7 @@ class StreamServer:
             if talking.done():
                 talking.result()
         finally:
-            await _cancelled(talking, left)
+            await cancelled(talking, left)
             self._tasks.discard(own)
         return socket
 
@@ -235,12 +234,12 @@ async def _attached(client: Channels, attempt: ContainerAttempt, streams: Stream
     )
     try:
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
-        await _cancelled(leaving)
+        await cancelled(leaving)
         if sending.done():
             sending.result()
             await client.finish(channels.ended(0))
     finally:
-        await _cancelled(container, sending, leaving)
+        await cancelled(container, sending, leaving)
 
 
 def _streams(request: web.Request) -> Streams:
@@ -279,9 +278,3 @@ def _refused(code: int, message: str) -> web.HTTPError:
 def _pid(attempt: ContainerAttempt) -> int:
     assert attempt.pid is not None, "it runs"
     return attempt.pid
-
-
-async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
