@@ -11,12 +11,12 @@
 
 -- include: events
 -- include: channel
+-- include: clock
 
 local intake, accepted, parked, seen, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local keep_parked, batch, largest = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local clock = redis.call('TIME')
-local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+local now = math.floor(clock('') / 1000)
 local SCHEME, MEDIA = '^%a[%w%+%.%-]*:', "^[%w!#%$&%-%^_%.%+]+/[%w!#%$&%-%^_%.%+]+%s*"
 
 -- RFC 3339.

@@ -6,8 +6,9 @@
 -- routing key of held messages {exchange, key, number, later, soonest}; per exchange {name, entries}.
 -- later: messages whose eta lies in the future. soonest: milliseconds until the first of those is due, or -1.
 
-local clock = redis.call('TIME')
-local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+-- include: clock
+
+local now = math.floor(clock('') / 1000)
 
 -- Days from 1970-01-01 in the Gregorian calendar, with years that begin in March.
 local function days(year, month, day)

@@ -13,7 +13,7 @@ local FROM = {
   drop = { waiting = true, delayed = true, retrying = true, parked = true }
 }
 if redis.call('HEXISTS', meta, 'closed') == 1 then return 0 end
-local now, changed = clock(), 0
+local now, changed = clock(''), 0
 
 local function replay(entry, record)
   redis.call('ZREM', ended, entry)

@@ -31,7 +31,7 @@ local state = redis.call('HMGET', meta, 'order', 'closed', 'taken')
 local known = tonumber(state[1] or 0)
 local obeyed = order and order >= known
 if state[2] then return { obeyed and '1' or '0', '', '', 0, 0, 0, 0, 0, 0, 0, 0 } end
-local now = clock()
+local now = clock('')
 
 -- The caller comes again once it has routed them: what is answered now would be read twice. With too many parked events
 -- nothing is routed.

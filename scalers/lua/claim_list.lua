@@ -9,6 +9,9 @@
 -- seen before comes from a holder that lost its lease, and is refused.
 --
 -- The ledger's fields: `order` the newest order's id, `last` the last id given, `i:<id>` an item, `a:<id>` its attempts.
+
+-- include: clock
+
 local list, ledger, parked = KEYS[1], KEYS[2], KEYS[3]
 local order, limit, tail = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 local budget, largest, owner = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
@@ -51,8 +54,7 @@ local function take()
   for _ in pairs(held) do
     number = number + 1
   end
-  local time = redis.call('TIME')
-  local now = time[1] * 1000000 + time[2]
+  local now = clock('')
   -- Seeded with the time: a ledger that was lost gives none of its ids again.
   local last = math.max(tonumber(redis.call('HGET', ledger, 'last') or 0), now)
   while number < limit do

@@ -16,11 +16,7 @@ local due, ready, keyed, seen, ended = KEYS[13], KEYS[14], KEYS[15], KEYS[16], K
 -- Deliveries that one script moves by itself; ended attempts that a record keeps, and entries of one event's id.
 local MANY, ATTEMPTS, NAMESAKES = 1000, 50, 16
 
--- The broker's clock, µs.
-local function clock()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
+-- include: clock
 
 local function whole(number)
   return string.format('%.0f', number)

@@ -15,12 +15,12 @@
 
 -- include: events
 -- include: channel
+-- include: clock
 -- include: fair_queueing
 
 local intake, accepted, seen, counts, signed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
 local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
+local micros = clock('')
 local now = math.floor(micros / 1000)
 local remembers = window > 0 and remembered > 0
 

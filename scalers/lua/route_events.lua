@@ -16,7 +16,7 @@ local accepted, unfinished, dead_letters = KEYS[19], KEYS[20], KEYS[21]
 local uid, owner, group = ARGV[1], ARGV[2], GROUP .. ARGV[1]
 local window, remembered = tonumber(ARGV[6]), tonumber(ARGV[7])
 if cursors(accepted)[group] ~= ARGV[3] then return 0 end
-local now = clock()
+local now = clock('')
 local milliseconds = math.floor(now / 1000)
 
 local function is_new(digest)
