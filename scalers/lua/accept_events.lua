@@ -1,11 +1,11 @@
 -- Purpose: takes what was pushed out of the intake: what is an event and new is accepted, what is none is parked, what
 --          was seen before or finds no room is gone; all of it is counted.
--- KEYS: 1 the intake, 2 the accepted events, 3 the parked entries (streams), 4 what was seen (a sorted set of digests by
---       time), 5 the counts (a hash); of a channel of EventJobs 6 their unfinished deliveries (a hash)
--- ARGV: 1 the group, '' for a channel, 2 most events that may be not done, 3 milliseconds and 4 most events that are remembered as seen,
---       5 most parked entries, 6 most entries to take, 7 bytes of the largest event
--- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake; and of what was taken now:
---         accepted, duplicates, parked, dropped}
+-- KEYS: 1 the intake, 2 the accepted events, 3 the parked entries (streams), 4 what was seen (a sorted set of digests
+--       by time), 5 the counts (a hash); of a channel of EventJobs 6 their unfinished deliveries (a hash)
+-- ARGV: 1 the group, '' for a channel, 2 most events that may be not done, 3 milliseconds and 4 most events that are
+--       remembered as seen, 5 most parked entries, 6 most entries to take, 7 bytes of the largest event
+-- Answer: {not given to the group yet, given and not acknowledged, entries left in the intake; and of what was taken
+--         now: accepted, duplicates, parked, dropped}
 -- Replay: what it took is gone from the intake; a second run finds the rest.
 -- On a server without memory nothing is taken: what was pushed stays, and none counts as left to take.
 

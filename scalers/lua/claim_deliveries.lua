@@ -1,16 +1,16 @@
 -- Purpose: carries out an order on the deliveries of an EventJob, and tells which are claimed and what waits.
--- KEYS: 1 to 18 as `deliveries`, 19 to 24 the channel: accepted, unfinished, intake, parked, seen, counts; 25 the intake
---       that parked events are pushed to, if there is one
+-- KEYS: 1 to 18 as `deliveries`, 19 to 24 the channel: accepted, unfinished, intake, parked, seen, counts; 25 the
+--       intake that parked events are pushed to, if there is one
 -- ARGV: 1 the order's id, or '' to look only, 2 most claims, 3 bytes of items to answer at most, 4 bytes of the largest
 --       item to answer, 5 the EventJob's uid, 6 its namespace/name, 7 most parked events, 8 most ended events that are
 --       kept and 9 for how long (µs), 10 Jobs per period (0: any number), 11 the period (µs), 12 the burst, 13 '1' if
---       the EventJob is being deleted, 14 '1' to do nothing while the channel has events that are to be routed first, 15
---       how many settlements, then six per settlement: claim, how, reason, attempt, delay (ms), Job; the rest: claims
---       whose items are not to be answered
+--       the EventJob is being deleted, 14 '1' to do nothing while the channel has events that are to be routed first,
+--       15 how many settlements, then six per settlement: claim, how, reason, attempt, delay (ms), Job; the rest:
+--       claims whose items are not to be answered
 -- Answer: {'1' if the order was carried out, milliseconds until a delivery may be claimed or '', arrival of the newest
---       event as its entry or '', then waiting, delayed, running, retrying, parked, done, filtered, duplicates, then five
---       per claim: id, attempt, size (0 of an item that is not to be answered), attributes or nil, data behind 't' or
---       'b' or nil}
+--       event as its entry or '', then waiting, delayed, running, retrying, parked, done, filtered, duplicates, then
+--       five per claim: id, attempt, size (0 of an item that is not to be answered), attributes or nil, data behind 't'
+--       or 'b' or nil}
 --         {'unrouted'} if it did nothing for ARGV 14
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 --       seen before comes from a holder that lost its lease, and is refused. What leaves the ledger in any way and
@@ -157,7 +157,8 @@ local function number_in(text, name)
   return string.match(text, '"' .. name .. '":(%d+)')
 end
 
--- A few at a time: one call for all of them is several times as fast as a call for each, and an item may have a megabyte.
+-- A few at a time: one call for all of them is several times as fast as a call for each, and an item may have a
+-- megabyte.
 local running = redis.call('ZRANGE', STATES.running, 0, -1)
 for first = 1, #running, PIECE do
   local texts = redis.call('HMGET', records, unpack(running, first, math.min(first + PIECE - 1, #running)))

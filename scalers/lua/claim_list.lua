@@ -8,7 +8,8 @@
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 -- seen before comes from a holder that lost its lease, and is refused.
 --
--- The ledger's fields: `order` the newest order's id, `last` the last id given, `i:<id>` an item, `a:<id>` its attempts.
+-- The ledger's fields: `order` the newest order's id, `last` the last id given, `i:<id>` an item, `a:<id>` its
+-- attempts.
 
 -- include: clock
 

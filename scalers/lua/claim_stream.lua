@@ -1,16 +1,17 @@
--- Purpose: carries out an order on a group's pending entries of a stream, which are the ledger, and tells what is claimed.
+-- Purpose: carries out an order on a group's pending entries of a stream, which are the ledger, and tells what is
+--          claimed.
 -- KEYS: 1 the stream, 2 what else is known of the claims (a hash), 3 the stream of parked items
 -- ARGV: as of claim_list, with the group and the consumer (the ledger's owner) before the settlements:
 --       1 the order's id, or '' to look only, 2 most claims, 3 not used, 4 bytes of items to answer at most, 5 bytes of
 --       the largest item to answer, 6 the owner's name, 7 group, 8 consumer, 9 how many settlements, then four per
 --       settlement: claim, how, reason, attempt; the rest: claims whose items are not to be answered
--- Answer: {entries waiting, '1' if the order was carried out, items parked, then four per claim: id, attempt, size or -1
---       if the entry is gone, its fields and values or nil}
+-- Answer: {entries waiting, '1' if the order was carried out, items parked, then four per claim: id, attempt, size or
+--       -1 if the entry is gone, its fields and values or nil}
 -- Replay: an order's settlements are carried out once, and its number of claims is a target. An order older than one
 -- seen before comes from a holder that lost its lease, and is refused.
 --
--- What is returned stays pending under a consumer of its own, and is taken before what is new. It is another claim then:
--- a claim's id is the entry's, and behind it how often the entry was returned.
+-- What is returned stays pending under a consumer of its own, and is taken before what is new. It is another claim
+-- then: a claim's id is the entry's, and behind it how often the entry was returned.
 -- The hash's fields: `order` the newest order's id, `a:<entry>` its attempts, `r:<entry>` how often it was returned.
 local stream, ledger, parked = KEYS[1], KEYS[2], KEYS[3]
 local order, limit = tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -18,7 +18,7 @@ local function push_parked(intake, uid, owner, entry, record)
   end
   redis.call(
     'XADD', intake, '*', 'specversion', '1.0', 'id', uid .. '/' .. entry .. '/' .. (record.t or 0), 'source',
-    '/eventjobs/' .. owner, 'type', PARKED, 'subject', subject, 'datacontenttype', 'application/json', 'eventjob', owner,
-    'reason', (string.gsub(record.x or '', '%c', ' ')), 'data', text
+    '/eventjobs/' .. owner, 'type', PARKED, 'subject', subject, 'datacontenttype', 'application/json', 'eventjob',
+    owner, 'reason', (string.gsub(record.x or '', '%c', ' ')), 'data', text
   )
 end

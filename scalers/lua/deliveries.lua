@@ -4,8 +4,8 @@
 -- left the ledger (a claim's id is the entry's, and behind it this number), a attempt, r replays, k ordering key, d due
 -- (µs), x reason, h ended attempts: Job, instant, outcome and reason of each.
 -- A delivery is in exactly one of the sets of states, by its number of arrival. `due` has those that wait for their
--- time. `keyed` has the unfinished ones with an ordering key, by key and place: only the first of a key may run. `ready`
--- has those that may be claimed at once, by place.
+-- time. `keyed` has the unfinished ones with an ordering key, by key and place: only the first of a key may run.
+-- `ready` has those that may be claimed at once, by place.
 
 local meta, records, attributes, data, ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local STATES = {

@@ -1,8 +1,8 @@
 -- Purpose: reads deliveries of some states, the newest first.
 -- KEYS: 1 to 18 as `deliveries`
 -- ARGV: 1 the number of arrival to go on after, or '', 2 most deliveries to answer, 3 most to look at, 4 bytes of
---       attributes to answer at most, 5 the events' type behind 't', or '', 6 since and 7 until (µs, '' for any), then the
---       states
+--       attributes to answer at most, 5 the events' type behind 't', or '', 6 since and 7 until (µs, '' for any), then
+--       the states
 -- Answer: {the number to go on after, or '' at the end, then per delivery: entry, record, attributes}
 -- Replay: reads only.
 

@@ -1,15 +1,15 @@
 -- Purpose: adds events that are valid already to a channel: those that are new are accepted at once, each request's all
 --          or none of them, and the objects that take them are marked for a poll.
 -- KEYS: 1 the intake, 2 the accepted events (streams), 3 what was seen (a sorted set of digests by time), 4 the counts
---       (a hash), 5 the unfinished deliveries of each EventJob (a hash), 6 signed events that were accepted (a sorted set
---       by when they may be forgotten); then the poll lane, on our own broker alone
--- ARGV: 1 the group, '' for a channel of EventJobs, 2 most events that may be not done, 3 milliseconds and 4 most events
---       that are remembered as seen, 5 most notifications under way, 6 how many objects are marked, then their keys, how
---       many requests there are, and of each its signature and for how many milliseconds that is remembered ('' and 0
---       without one), the number of its events, and of each event its digest, the number of its texts, and its names and
---       values
--- Answer: {events that are not done, accepted since the beginning, notifications to send, then for each request an array
---         of its events' entries, '' for an event that was seen before, or -1 if there was no room for it}
+--       (a hash), 5 the unfinished deliveries of each EventJob (a hash), 6 signed events that were accepted (a sorted
+--       set by when they may be forgotten); then the poll lane, on our own broker alone
+-- ARGV: 1 the group, '' for a channel of EventJobs, 2 most events that may be not done, 3 milliseconds and 4 most
+--       events that are remembered as seen, 5 most notifications under way, 6 how many objects are marked, then their
+--       keys, how many requests there are, and of each its signature and for how many milliseconds that is remembered
+--       ('' and 0 without one), the number of its events, and of each event its digest, the number of its texts, and
+--       its names and values
+-- Answer: {events that are not done, accepted since the beginning, notifications to send, then for each request an
+--         array of its events' entries, '' for an event that was seen before, or -1 if there was no room for it}
 -- Replay: what the first run accepted is a duplicate in the second; without remembering (3, 4) and without a signature
 --         it is accepted twice.
 

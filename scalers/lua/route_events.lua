@@ -1,10 +1,10 @@
 -- Purpose: takes routed events over: each becomes a delivery, or is counted as filtered or duplicate.
 -- KEYS: 1 to 18 as `deliveries`, 19 the accepted events (a stream), 20 the channel's unfinished deliveries (a hash), 21
 --       the intake that parked events are pushed to, if there is one
--- ARGV: 1 the EventJob's uid, 2 its namespace/name, 3 the last entry taken over before, 4 now, 5 how many were filtered,
---       6 milliseconds and 7 most events that are remembered by `dedup`, then nine per event: entry, 'take' or 'park',
---       attributes as JSON, data behind 't' (text) or 'b' (base64) or '', ordering key behind 'k' or '', digest of
---       `dedup` or '', due (µs) or '', reason, the event's id
+-- ARGV: 1 the EventJob's uid, 2 its namespace/name, 3 the last entry taken over before, 4 now, 5 how many were
+--       filtered, 6 milliseconds and 7 most events that are remembered by `dedup`, then nine per event: entry, 'take'
+--       or 'park', attributes as JSON, data behind 't' (text) or 'b' (base64) or '', ordering key behind 'k' or '',
+--       digest of `dedup` or '', due (µs) or '', reason, the event's id
 -- Answer: 1 if they were taken over, 0 if an earlier call did that
 -- Replay: nothing happens unless the last entry taken over before is the one given.
 

@@ -1,6 +1,7 @@
--- A kind's field of the freshness hash: '<us> <epoch> <relist> <generation> <writes>'. us: all changes before this moment
--- are stored (0: none yet). epoch: of the reflector that may write. relist: the id of the last relist that was begun.
--- generation: the one in which it was begun (generation.lua). writes: how often reflectors wrote, in all generations.
+-- A kind's field of the freshness hash: '<us> <epoch> <relist> <generation> <writes>'. us: all changes before this
+-- moment are stored (0: none yet). epoch: of the reflector that may write. relist: the id of the last relist that was
+-- begun. generation: the one in which it was begun (generation.lua). writes: how often reflectors wrote, in all
+-- generations.
 -- include: generation
 
 -- Returns nil for a kind that was never listed, or whose field cannot be read: it is listed again.
@@ -23,9 +24,9 @@ end
 
 -- Returns nil if a reflector of this epoch may write, 'deposed' if one of a later epoch leads, or 'lost' if the store
 -- must be filled again: it was flushed, or has older data than this writer wrote. This check in every writing script is
--- the fence: a leader that was stopped, and runs on after its Lease was taken, can overwrite nothing. writer: the fields
--- epoch, listing ('' or the relist it is in the middle of), writes (the number it knows) and candidate (the id of a new
--- generation).
+-- the fence: a leader that was stopped, and runs on after its Lease was taken, can overwrite nothing. writer: the
+-- fields epoch, listing ('' or the relist it is in the middle of), writes (the number it knows) and candidate (the id
+-- of a new generation).
 local function refused(generation, f, writer, now)
   if f and f.epoch > writer.epoch then
     return 'deposed'

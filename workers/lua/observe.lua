@@ -8,12 +8,13 @@
 --       2      stop after an answer of about so many bytes
 --       3      how many kinds: n
 --       4..    n kinds, in the order of the pairs in KEYS
---       then   per request: what, a moment (us) or '', index of the object's kind, number of child kinds, their indices.
+--       then   per request: what, a moment (us) or '', index of the object's kind, number of child kinds, their
+--              indices.
 --              what: a field of the objects hash, or '=<uid>' to read only the children of that uid. Of a value that
 --              was stored before the moment only the head is sent: '<resourceVersion> <seen> <uid> '. The reader has
 --              kept it
--- Answer: {now, {freshness of each kind, '' for one not listed in this generation}, answers}; one answer per request, in order, maybe for the first few
--- only: {value or nil, {field, value, ...} per child kind}
+-- Answer: {now, {freshness of each kind, '' for one not listed in this generation}, answers}; one answer per request,
+-- in order, maybe for the first few only: {value or nil, {field, value, ...} per child kind}
 -- include: clock
 -- include: batches
 -- include: freshness

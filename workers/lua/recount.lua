@@ -16,8 +16,8 @@ local counted = {}
 for i = 5, #ARGV, 3 do
   counted[ARGV[i]] = { uid = ARGV[i + 1], alive = tonumber(ARGV[i + 2]) }
 end
--- Reservations of an earlier generation may lack Jobs that were granted since. Lanes were closed for a lease: no plan of
--- that time is still under way.
+-- Reservations of an earlier generation may lack Jobs that were granted since. Lanes were closed for a lease: no plan
+-- of that time is still under way.
 if redis.call('HGET', ledger, '#') ~= generation then
   redis.call('DEL', ledger)
 end
@@ -30,8 +30,8 @@ for f = 1, #all, 2 do
     known[key] = true
     local one = counted[key] or { uid = '', alive = 0 }
     local alive = one.alive
-    -- A plan of an existing object may still be creating the reserved Jobs: its reservation stands until it is old. So does
-    -- one that was made since the counting began, which may have missed the object.
+    -- A plan of an existing object may still be creating the reserved Jobs: its reservation stands until it is old. So
+    -- does one that was made since the counting began, which may have missed the object.
     local kept = tonumber(us) >= began or (one.uid ~= '' and one.uid == uid and now - tonumber(us) <= settled)
     if not kept and alive < tonumber(reserved) then
       freed = freed + tonumber(reserved) - alive

@@ -1,9 +1,10 @@
 -- Reserves Jobs for one object in all of its limits: as many as every limit allows, never more in total than a limit,
 -- and no more than a fair share where objects compete. What remains of even shares goes round: an object that has used
 -- one more than its share lets those go first that have waited longer.
--- KEYS: the generation, then one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#' is the generation in
---       which the ledger was filled from the store (recount.lua): one of another generation must be filled again; then as many
---       tables of turns: HASH object's key -> '<us> <decision>', when and by which decision it last took one more than its share
+-- KEYS: the generation, then one ledger per limit: HASH object's key -> '<uid> <reserved> <wanted> <us>'; the field '#'
+--       is the generation in which the ledger was filled from the store (recount.lua): one of another generation must
+--       be filled again; then as many tables of turns: HASH object's key -> '<us> <decision>', when and by which
+--       decision it last took one more than its share
 -- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs whose grant
 --       is never taken back, 7 '1' to give back nothing, else '0', 8 seconds that an unused ledger is kept, 9 seconds
 --       for which what others wanted counts, 10 the decision, then per ledger its limit

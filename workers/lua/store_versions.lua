@@ -132,9 +132,9 @@ local function mover(keys, at, kind, now, routes)
   end
 
   -- Returns true if `new` replaces `old`. Versions order all, but a uid never returns once it is gone, and a deletion
-  -- of unknown version (0) concerns only the object of its uid. A relist, or an object read by
-  -- itself, replaces every version stored before that began: its own may be lower (the cluster was restored from a backup, or is another one), or equal with another header (the
-  -- header depends on the controllers that run, and a new release may have others).
+  -- of unknown version (0) concerns only the object of its uid. A relist, or an object read by itself, replaces every
+  -- version stored before that began: its own may be lower (the cluster was restored from a backup, or is another one),
+  -- or equal with another header (the header depends on the controllers that run, and a new release may have others).
   local function supersedes(old, new)
     if not old then
       return true
