@@ -11,7 +11,8 @@
 --       4, 5   backoff: base and cap (us)
 --       6      most entries to move of each sort
 --       7      patience: how long ready keys may go unclaimed before a notification counts as lost (us)
--- Answer: {moved, notifications to send, when the next entry is due or the next lease ends (us; 0: none), this moment (us)}
+-- Answer: {moved, notifications to send, when the next entry is due or the next lease ends (us; 0: none), this moment
+--         (us)}
 -- Replay: what was moved is not there to be moved again.
 -- include: clock
 -- include: backoff

@@ -6,7 +6,7 @@ import pytest
 
 FILES = [
     (package, file.name)
-    for package in ("scalers", "workers")
+    for package in ("scalers", "scheduler", "workers")
     for file in sorted((resources.files(package) / "lua").iterdir(), key=lambda file: file.name)
     if file.name.endswith(".lua")
 ]
