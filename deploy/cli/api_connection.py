@@ -37,7 +37,8 @@ class ConnectionTarget:
     """A cluster, and the namespace of objects that name none.
 
     kubeconfig: None leaves the choice to kubectl's rules. source: the flag, variable or rule that chose
-    it, for messages. timeout: seconds to wait for one answer.
+    it, for messages. timeout: seconds to wait for one answer. homes: folders that may hold the URL of the cluster's
+    broker, in the order of `broker_url`.
     """
 
     kubeconfig: Path | None
@@ -45,6 +46,7 @@ class ConnectionTarget:
     namespace: str
     source: str
     timeout: float
+    homes: tuple[Path, ...] = ()
 
 
 def target(
@@ -74,8 +76,11 @@ def target(
         raise UserError(f"{source}: no such file: {chosen}")
     if chosen is None:
         source = "KUBECONFIG or ~/.kube/config"
-    current = _namespace(kubeconfig_files.listed(chosen, environ), settings.context)
-    return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout)
+    current, folder = _context(kubeconfig_files.listed(chosen, environ), settings.context)
+    # A home of another cluster's processes may be in the current folder.
+    beside = chosen.parent if chosen else folder
+    homes = (beside, settings.home) if beside else (settings.home,)
+    return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout, homes)
 
 
 def _await_start(home: Path) -> bool:
@@ -86,22 +91,31 @@ def _await_start(home: Path) -> bool:
     return await_start(Home(home), lambda: output.note(f"waiting for `penstock up`, which is starting in {home} ..."))
 
 
-def broker_url(settings: "Settings", *homes: Path) -> str:
-    """Returns the broker's URL: the setting, else that of the first home that has one, else the default.
+def broker_url(settings: "Settings", homes: Sequence[Path]) -> str:
+    """Returns the broker's URL, see `known_broker`. Raises UserError if there is none.
 
-    homes: tried before the settings' home. Raises UserError if the file with the URL may have been planted.
+    The default of the setting is no broker for a client: another application's server may listen there.
+    """
+    url = known_broker(settings, homes)
+    if url is None:
+        raise UserError(f"no broker: --home {homes[-1]} has none, and neither --broker nor PENSTOCK_BROKER is set")
+    return url
+
+
+def known_broker(settings: "Settings", homes: Sequence[Path]) -> str | None:
+    """Returns the broker's URL: the setting if it is set, else that of the first home that has one, else None.
+
+    Raises UserError if the file with the URL may have been planted.
     """
     from deploy.local.home import Home
 
-    if "broker" not in settings.model_fields_set:
-        for home in (*homes, settings.home):
-            if url := Home(home).broker_url():
-                return url
-    return settings.broker_url
+    if "broker" in settings.model_fields_set:
+        return settings.broker_url
+    return next((url for home in homes if (url := Home(home).broker_url())), None)
 
 
-def _namespace(files: list[Path], context: str | None) -> str:
-    """Returns the current context's namespace, else the pod's own, else ``default``."""
+def _context(files: list[Path], context: str | None) -> tuple[str, Path | None]:
+    """Returns the context's namespace, else the pod's own, else ``default``; and the folder of the context's file."""
     from workers.client.merged_kubeconfig import MergedKubeconfig
 
     merged = MergedKubeconfig.read(files)
@@ -110,9 +124,9 @@ def _namespace(files: list[Path], context: str | None) -> str:
         raise UserError(f"--context: no context called {context}; there are {', '.join(sorted(contexts))}")
     own = SERVICE_ACCOUNT / "namespace"
     if not contexts and own.is_file():
-        return own.read_text(encoding="utf-8").strip()
+        return own.read_text(encoding="utf-8").strip(), None
     chosen = contexts.get(context or merged.current)
-    return (chosen and chosen.fields.get("namespace")) or "default"
+    return (chosen.fields.get("namespace") or "default", chosen.folder) if chosen else ("default", None)
 
 
 @asynccontextmanager

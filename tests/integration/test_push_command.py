@@ -237,4 +237,15 @@ def test_the_embedded_broker_is_found(
     assert penstock("push", "orders", "--home", str(home), "--id", "1").code == 0
     monkeypatch.setenv("PENSTOCK_HOME", str(home))
     assert penstock("push", "orders", "--id", "2").code == 0
-    assert [event["id"] for event in pushed(server)] == ["1", "2"]
+    monkeypatch.delenv("PENSTOCK_HOME")
+    monkeypatch.setenv("KUBECONFIG", str(home / "kubeconfig"))
+    private_files.write(home / "kubeconfig", "{current-context: c, contexts: [{name: c, context: {}}]}")
+    assert penstock("push", "orders", "--id", "3").code == 0
+    assert [event["id"] for event in pushed(server)] == ["1", "2", "3"]
+
+
+def test_nothing_is_pushed_to_a_broker_that_nobody_named(cluster: FakeCluster, penstock: Type) -> None:
+    orders(cluster)
+    done = penstock("push", "orders")
+    assert (done.code, done.out) == (1, "")
+    assert "no broker: --home .penstock has none, and neither --broker nor PENSTOCK_BROKER is set" in done.err

@@ -1,6 +1,7 @@
 """`penstock backup`: writes what lives in the broker alone to a file."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,16 +55,19 @@ async def _take(settings: "Settings", file: Path) -> "BackupCounts":
     from deploy.backup import taking
     from scheduler.keys import Keys
 
-    async with connected(settings, "penstock-backup") as client:
+    async with connected(settings, [settings.home], "penstock-backup") as client:
         try:
             return await taking.take(client, Keys(settings.prefix), file)
         except OSError as error:
             raise UserError(f"{file}: {error.strerror or error}") from error
 
 
-def connected(settings: "Settings", name: str):  # type: ignore[no-untyped-def]
-    """Returns a client of the broker that has time for long answers."""
+def connected(settings: "Settings", homes: Sequence[Path], name: str):  # type: ignore[no-untyped-def]
+    """Returns a client of the broker that has time for long answers.
+
+    homes: may hold the broker's URL. Raises UserError if none does and no setting names it.
+    """
     from scheduler.broker import address, clients
 
-    at = address.parse(api_connection.broker_url(settings), prefix=settings.prefix)
+    at = address.parse(api_connection.broker_url(settings, homes), prefix=settings.prefix)
     return clients.client(at, socket_timeout=PATIENCE, socket_connect_timeout=5, client_name=name)

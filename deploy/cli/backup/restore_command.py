@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,17 +55,18 @@ def command(
     backup = archive.verify(file)
     settings = options.load({"broker": broker, "prefix": prefix, "home": home})
 
-    async def work(made: "Mapping[str, list[MadeClaim]]") -> "RestoreCounts":
-        async with backup_command.connected(settings, "penstock-restore") as client:
+    async def work(homes: Sequence[Path], made: "Mapping[str, list[MadeClaim]]") -> "RestoreCounts":
+        async with backup_command.connected(settings, homes, "penstock-restore") as client:
             return await restoring.restore(client, Keys(settings.prefix), backup, made)
 
-    async def with_cluster(cluster: "Cluster") -> "RestoreCounts":
-        return await work(await made_claims(cluster))
-
     if without_cluster:
-        counts = asyncio.run(work({}))
+        counts = asyncio.run(work([settings.home], {}))
     else:
         target = api_connection.target(kubeconfig=kubeconfig, context=context, home=home)
+
+        async def with_cluster(cluster: "Cluster") -> "RestoreCounts":
+            return await work(target.homes, await made_claims(cluster))
+
         counts = api_connection.run(target, with_cluster)
     again = f", {counts.before} were there from the interrupted restore" if counts.before else ""
     output.say(f"{file}, taken {backup.header.taken}: {counts.objects} objects restored{again}")

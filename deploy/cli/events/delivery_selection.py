@@ -106,9 +106,8 @@ async def opened(
 ) -> AsyncIterator[NamedDeliveries]:
     """Yields the deliveries of an EventJob.
 
-    Raises UserError if there is none of this name, or if this release does not read the broker's data.
+    Raises UserError if there is none of this name, if no broker is known, or if this release does not read its data.
     """
-    from deploy.cli.objects.push import broker_of
     from penstock import _broker_format as broker_format
     from scalers.deliveries.deliveries import Deliveries
     from scheduler.broker import clients
@@ -121,7 +120,7 @@ async def opened(
     except NotFound:
         raise UserError(f"namespace {target.namespace} has no EventJob called {name}") from None
     timeout = settings.source_timeout
-    url, keys = broker_of(settings, target), Keys(settings.prefix)
+    url, keys = api_connection.broker_url(settings, target.homes), Keys(settings.prefix)
     async with clients.client(url, socket_timeout=timeout, socket_connect_timeout=timeout) as client:
         broker_format.check(await stored_format(client, keys))
         yield NamedDeliveries(name, body["metadata"]["uid"], Deliveries(client, keys))

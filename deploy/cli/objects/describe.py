@@ -293,7 +293,8 @@ async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]], patience: f
     from scheduler.keys import Keys
 
     settings = options.load({})
-    async with asyncio.timeout(patience), clients.client(api_connection.broker_url(settings)) as client:
+    url = api_connection.broker_url(settings, [settings.home])
+    async with asyncio.timeout(patience), clients.client(url) as client:
         return await question(client, Keys(settings.prefix))
 
 

@@ -77,7 +77,8 @@ async def decisions(ref: Ref) -> list["LoggedDecision"]:
         return await describe.asked(lambda client, keys: DecisionLog(client, keys).of(ref), PATIENCE)
     except (RedisError, OSError, TimeoutError) as error:
         why = str(error) or f"no answer within {PATIENCE:g} s"
-        url = options.mask(api_connection.broker_url(options.load({})))
+        settings = options.load({})
+        url = options.mask(api_connection.broker_url(settings, [settings.home]))
         raise UserError(f"the broker at {url}, which knows the decisions, is out of reach: {why}") from error
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,7 +95,7 @@ def command(
     ref = Ref(SCALED_JOB, target.namespace, name)
 
     async def work(cluster: "Cluster") -> None:
-        scaler = await _scaler(cluster, ref, trigger, settings, broker_of(settings, target))
+        scaler = await _scaler(cluster, ref, trigger, settings, target.homes)
         await _push(str(ref), _connected(scaler, settings.source_timeout), events)
 
     api_connection.run(target, work)
@@ -148,13 +148,12 @@ def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str
     return {"id": str(uuid.uuid4()), "time": times.render(datetime.now(UTC)), **defaults, **event}
 
 
-def broker_of(settings: "Settings", target: api_connection.ConnectionTarget) -> str:
-    """Returns the URL of the broker that was set, else of the embedded one in the kubeconfig's or settings' folder."""
-    return api_connection.broker_url(settings, *([target.kubeconfig.parent] if target.kubeconfig else []))
+async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Settings", homes: Sequence[Path]) -> "Push":
+    """Returns the push trigger, parsed as scalers parse it.
 
-
-async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Settings", broker: str) -> "Push":
-    """Returns the push trigger, parsed as scalers parse it. Raises UserError if there is none, or more than one."""
+    homes: may hold the URL of Penstock's own broker. Raises UserError if there is no such trigger, or more than one,
+    or if it names no server and the own broker is unknown.
+    """
     from scalers.auth.authenticator import Authenticator
     from scalers.auth.lookups import Lookups
     from scalers.sources.events.push import Push
@@ -168,7 +167,8 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
     triggers = Triggers(
         lookups=lookups,
         authenticator=Authenticator(settings.own_namespace),
-        broker=broker,
+        # Another trigger may need it where this one does not.
+        broker=api_connection.known_broker(settings, homes) or settings.broker_url,
         prefix=settings.prefix,
         quirks=settings.keda_quirks,
     )
@@ -185,6 +185,8 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
         raise UserError(f"{ref} has {len(found)} triggers of type push; --trigger tells which by its name")
     if not found:
         raise UserError(f"{ref} has no trigger of type push" + (f" called {trigger}" if trigger else ""))
+    if not found[0].places():
+        api_connection.broker_url(settings, homes)
     return found[0]
 
 

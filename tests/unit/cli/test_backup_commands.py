@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import redis
 
+from deploy.backup import archive
 from deploy.backup.resettle import MadeClaim
 from deploy.cli.backup import restore_command
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from workers.api.kinds import JOB, Kind
 
@@ -45,6 +47,19 @@ def test_a_file_that_is_no_backup_is_an_error_that_names_it(tmp_path: Path, pens
     (tmp_path / "b").write_text("hello")
     assert f"{tmp_path}/b: is no backup" in penstock("restore", str(tmp_path / "b")).err
     assert "no such file" in penstock("restore", str(tmp_path / "none")).err
+
+
+@for_each("backup", "restore")
+def test_without_a_broker_no_other_server_is_read_or_written(command: str, tmp_path: Path, penstock: Type) -> None:
+    file, words = tmp_path / "b", []
+    if command == "restore":
+        archive.BackupWriter(file, archive.BackupHeader("penstock", "2026-03-01T08:00:00Z", "redis 7")).finish()
+        words = ["--without-cluster"]
+    printed = penstock(command, str(file), *words, "--home", str(tmp_path / "none"))
+    assert (printed.code, printed.out) == (1, "")
+    assert printed.err == (
+        f"penstock: no broker: --home {tmp_path}/none has none, and neither --broker nor PENSTOCK_BROKER is set\n"
+    )
 
 
 class ListedJobs:

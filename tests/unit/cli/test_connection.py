@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from deploy.cli import api_connection, output
-from deploy.local import home
+from deploy.cli import api_connection, options, output
+from deploy.local import home, private_files
 from tests.support.tables import cases
 from workers.errors import UserError
 
@@ -136,30 +136,54 @@ def test_a_strangers_kubeconfig_in_the_current_folder_is_refused(spoil: Any, mes
 
 
 def test_a_strangers_broker_in_the_current_folder_is_refused_and_never_called(tmp_path: Path) -> None:
-    from deploy.cli import options
-    from deploy.cli.objects import push
-
     path = embedded(tmp_path)
     path.with_name("broker.url").write_text("redis://stranger/0")
     path.with_name("broker.url").chmod(0o644)
     to = api_connection.target(environ={})
-    for ask in (lambda: api_connection.broker_url(options.load({})), lambda: push.broker_of(options.load({}), to)):
-        with pytest.raises(UserError, match=r"broker\.url: others may read or change it"):
-            ask()
+    with pytest.raises(UserError, match=r"broker\.url: others may read or change it"):
+        api_connection.broker_url(options.load({}), to.homes)
 
 
 def test_a_folder_that_others_may_change_is_no_matter_where_there_is_no_home(tmp_path: Path) -> None:
-    from deploy.cli import options
-    from deploy.cli.objects import push
-
     (tmp_path / ".penstock").mkdir(mode=0o777)
     (tmp_path / ".penstock").chmod(0o777)
     elsewhere = kubeconfig(tmp_path / "shared" / "config")
     elsewhere.parent.chmod(0o777)
     assert api_connection.target(environ={"HOME": str(tmp_path)}).kubeconfig is None
     to = api_connection.target(kubeconfig=str(elsewhere), environ={})
-    settings = options.load({})
-    assert push.broker_of(settings, to) == settings.broker.get_secret_value()
+    with pytest.raises(UserError, match=r"no broker: --home \.penstock has none"):
+        api_connection.broker_url(options.load({}), to.homes)
+
+
+def with_broker(home: Path, url: str) -> Path:
+    """A home with this broker; returns the kubeconfig in it."""
+    home.mkdir(mode=0o700)
+    private_files.write(home / "broker.url", url)
+    return kubeconfig(home / "kubeconfig", current=home.name, **{home.name: None})
+
+
+@cases(
+    ("the setting", {"broker": "redis://set/0"}, {"kubeconfig": "a/kubeconfig"}, "redis://set/0"),
+    ("that beside the named kubeconfig", {}, {"kubeconfig": "a/kubeconfig", "home": "b"}, "redis://a/0"),
+    ("that of the named home", {}, {"home": "b"}, "redis://b/0"),
+    ("that beside the file with the current context", {}, {}, "redis://a/0"),
+    ("that beside the file with the named context", {}, {"context": "b"}, "redis://b/0"),
+    ("that of the home, for a cluster without one", {}, {"kubeconfig": "real/config", "home": "b"}, "redis://b/0"),
+    ("no one's", {}, {"context": "real"}, None),
+)
+def test_the_broker_belongs_to_the_cluster(
+    settings: dict[str, str], flags: dict[str, Any], url: str | None, tmp_path: Path
+) -> None:
+    files = [with_broker(tmp_path / name, f"redis://{name}/0") for name in "ab"]
+    files.append(kubeconfig(tmp_path / "real" / "config", current="real", real=None))
+    to = api_connection.target(environ={"KUBECONFIG": ":".join(map(str, files))}, **flags)
+    assert api_connection.known_broker(options.load(settings), to.homes) == url
+
+
+def test_a_broker_that_no_one_names_is_an_error(tmp_path: Path) -> None:
+    message = r"no broker: --home \.penstock has none, and neither --broker nor PENSTOCK_BROKER is set"
+    with pytest.raises(UserError, match=message):
+        api_connection.broker_url(options.load({}), api_connection.target(environ={"HOME": str(tmp_path)}).homes)
 
 
 class Start:

@@ -55,6 +55,16 @@ async def some(job: PolledEventJob) -> None:
     await job.settle("parked", "2", reason="Job job-2 failed: BackoffLimitExceeded")
 
 
+def test_a_broker_that_nobody_named_has_no_events(
+    using: Using, penstock: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PENSTOCK_BROKER")
+    for verb in ("list", "export"):
+        printed = penstock("events", verb, "orders")
+        assert (printed.code, printed.out) == (1, "")
+        assert "no broker: --home .penstock has none" in printed.err
+
+
 def test_the_list_has_the_newest_first(using: Using, penstock: Type) -> None:
     using(some)
     printed = penstock("events", "list", "orders")
