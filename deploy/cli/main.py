@@ -4,6 +4,7 @@ A command's module is imported when the command is named, and all of them for th
 Kubernetes client, Redis, Celery, pydantic and rich in their functions only.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -144,9 +145,13 @@ def main() -> None:
     asked = scripts_of_shells.answer(cli)
     code = run(sys.argv[1:]) if asked is None else asked
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The pipe is closed; the interpreter would flush it again at exit and print a second error.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and code == 0:
+            click.echo(f"penstock: standard output: {error.strerror}", err=True)
+            code = 1
+        # The interpreter would flush it again at exit and print a second error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -182,6 +187,8 @@ def run(arguments: Sequence[str]) -> int:
 def expected(error: Exception) -> bool:
     """Returns True for a user's mistake or an unreachable server, which need no traceback; False for a defect."""
     if isinstance(error, (PenstockError, ConnectionError, TimeoutError, PermissionError)):
+        return True
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     redis = sys.modules.get("redis.exceptions")
     return redis is not None and isinstance(error, redis.RedisError)

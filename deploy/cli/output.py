@@ -26,7 +26,7 @@ COLOURS = {
 
 def coloured() -> bool:
     """Returns True if standard output is a terminal and NO_COLOR (https://no-color.org) is not set."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 #: What a terminal obeys instead of showing it; not the sequences of our own colours, which can do no harm.

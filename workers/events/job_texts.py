@@ -49,7 +49,7 @@ def filled(template: RunTemplate, scope: EventScope) -> Object:
     spec = body["spec"]
     pod = spec["template"].get("spec") or {}
     lists = {
-        part: [filling.container(f"{part}[{index}]", each) for index, each in enumerate(pod[part])]
+        part: [filling.container(f"spec.template.spec.{part}[{index}]", each) for index, each in enumerate(pod[part])]
         for part in ("initContainers", "containers")
         if pod.get(part)
     }

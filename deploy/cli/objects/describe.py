@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -85,13 +86,16 @@ def command(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> N
         for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
             if index:
                 output.say("\n")
-            await describe(cluster, ref)
+            await describe(cluster, ref, target.homes)
 
     api_connection.run(target, work)
 
 
-async def describe(cluster: "Cluster", ref: Ref) -> None:
-    """Prints one object's description. Leaves out parts that the user may not read, with a note on standard error."""
+async def describe(cluster: "Cluster", ref: Ref, homes: Sequence[Path]) -> None:
+    """Prints one object's description. Leaves out parts that the user may not read, with a note on standard error.
+
+    homes: may hold the URL of the broker with the last reading.
+    """
     body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     now = datetime.now(UTC)
     for line in head(ref, body, now):
@@ -101,7 +105,7 @@ async def describe(cluster: "Cluster", ref: Ref) -> None:
     if ref.kind.id == SCALED_OBJECT.id:
         await show_target(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
-        show_reading(await reading(ref))
+        show_reading(await reading(ref, homes))
     if run_table.by_the_clock(ref.kind, body):
         run_table.show_next(ref.kind, body, now)
         run_table.show_runs(body, now)
@@ -271,14 +275,14 @@ def show_events(found: Sequence[Object], now: datetime) -> None:
 # --- the last reading
 
 
-async def reading(ref: Ref) -> "Reading | None":
-    """Returns the last reading from the settings' broker, or None if there is none or the broker is unreachable."""
+async def reading(ref: Ref, homes: Sequence[Path]) -> "Reading | None":
+    """Returns the last reading from the broker, or None if there is none or the broker is unreachable."""
     from redis.exceptions import RedisError
 
     from workers.handoff.readings import Readings
 
     try:
-        found = await asked(lambda client, keys: Readings(client, keys).get_many([ref.key]), PATIENCE)
+        found = await asked(lambda client, keys: Readings(client, keys).get_many([ref.key]), homes, PATIENCE)
     except (RedisError, OSError, TimeoutError):
         return None
     except UserError as error:
@@ -287,13 +291,16 @@ async def reading(ref: Ref) -> "Reading | None":
     return found[0] if found else None
 
 
-async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]], patience: float) -> T:
-    """Returns the answer of the settings' broker. Raises RedisError, OSError or TimeoutError if there is none."""
+async def asked(question: Callable[["Redis", "Keys"], Awaitable[T]], homes: Sequence[Path], patience: float) -> T:
+    """Returns the answer of the broker, which the settings name or else the homes.
+
+    Raises UserError if they name none, and RedisError, OSError or TimeoutError if it does not answer.
+    """
     from scheduler.broker import clients
     from scheduler.keys import Keys
 
     settings = options.load({})
-    url = api_connection.broker_url(settings, [settings.home])
+    url = api_connection.broker_url(settings, homes)
     async with asyncio.timeout(patience), clients.client(url) as client:
         return await question(client, Keys(settings.prefix))
 

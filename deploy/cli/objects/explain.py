@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -44,41 +45,43 @@ def command(what: tuple[str, ...], last: int, target: api_connection.ConnectionT
         for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
             if index:
                 output.say()
-            await explain(cluster, ref, last)
+            await explain(cluster, ref, last, target.homes)
 
     api_connection.run(target, work)
 
 
-async def explain(cluster: "Cluster", ref: Ref, last: int) -> None:
-    """Prints the last decisions on one object. Raises UserError if the broker is unreachable."""
+async def explain(cluster: "Cluster", ref: Ref, last: int, homes: Sequence[Path]) -> None:
+    """Prints the last decisions on one object. Raises UserError if the broker is unreachable.
+
+    homes: may hold the broker's URL.
+    """
     body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
-    made = [each for each in await decisions(ref) if each.uid == body["metadata"].get("uid")]
+    made = [each for each in await decisions(ref, homes) if each.uid == body["metadata"].get("uid")]
     now = datetime.now(UTC)
     output.say(f"{ref}")
     describe.conditions((body.get("status") or {}).get("conditions") or (), now)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
-        describe.show_reading(await describe.reading(ref))
+        describe.show_reading(await describe.reading(ref, homes))
     show(made[:last], now)
     if POD in describe.OWNED.get(ref.kind.id, ()):
         owned = await describe.children(cluster, ref, body, POD)
         describe.show_children(POD, [pod for pod in owned if failure_reasons.of(POD, pod)], now)
 
 
-async def decisions(ref: Ref) -> list["LoggedDecision"]:
-    """Returns the decisions that the settings' broker holds, the newest first.
+async def decisions(ref: Ref, homes: Sequence[Path]) -> list["LoggedDecision"]:
+    """Returns the decisions that the broker holds, the newest first.
 
-    Raises UserError if the broker is unreachable.
+    Raises UserError if the broker is unknown or unreachable.
     """
     from redis.exceptions import RedisError
 
     from workers.reconcile.decision_log import DecisionLog
 
     try:
-        return await describe.asked(lambda client, keys: DecisionLog(client, keys).of(ref), PATIENCE)
+        return await describe.asked(lambda client, keys: DecisionLog(client, keys).of(ref), homes, PATIENCE)
     except (RedisError, OSError, TimeoutError) as error:
         why = str(error) or f"no answer within {PATIENCE:g} s"
-        settings = options.load({})
-        url = options.mask(api_connection.broker_url(settings, [settings.home]))
+        url = options.mask(api_connection.broker_url(options.load({}), homes))
         raise UserError(f"the broker at {url}, which knows the decisions, is out of reach: {why}") from error
 
 

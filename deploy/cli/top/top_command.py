@@ -64,7 +64,9 @@ def command(
     if form and not once and sys.stdout.isatty():
         raise click.UsageError("-o json needs --once")
     if once or not sys.stdout.isatty():
-        api_connection.run(target, lambda cluster: _once(cluster, namespace, kind_name, text, sort.upper(), form))
+        api_connection.run(
+            target, lambda cluster: _once(cluster, target, namespace, kind_name, text, sort.upper(), form)
+        )
         return
     from deploy.cli.top.top_screen import ScreenOptions, TopScreen
 
@@ -76,12 +78,18 @@ def command(
 
 
 async def _once(
-    cluster: "Cluster", namespace: str, kind_name: str | None, text: str, sort: str, form: str | None
+    cluster: "Cluster",
+    target: api_connection.ConnectionTarget,
+    namespace: str,
+    kind_name: str | None,
+    text: str,
+    sort: str,
+    form: str | None,
 ) -> None:
     from deploy.cli.top import top_reader, top_rows
 
     kind = await top_reader.find_kind(cluster, kind_name)
-    view = await top_reader.read(cluster, namespace, kind)
+    view = await top_reader.read(cluster, namespace, kind, target.homes)
     rows = top_rows.ordered(top_rows.chosen(view.rows, kind, text), sort)
     if form == "json":
         output.say(output.as_json(top_rows.as_objects(view, rows)))

@@ -1,8 +1,9 @@
 """The reads of one refresh of ``penstock top``: the cluster's objects, the lanes and the last readings."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploy.cli import discovery, output
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 
 
-async def read(cluster: "Cluster", namespace: str, kind: Kind | None = None) -> TopView:
-    """Returns what is shown of one namespace (empty: of all). kind: only this one.
+async def read(cluster: "Cluster", namespace: str, kind: Kind | None = None, homes: Sequence[Path] = ()) -> TopView:
+    """Returns what is shown of one namespace (empty: of all). kind: only this one. homes: may hold the broker's URL.
 
     Jobs that have an owner are counted in its row, and shown themselves only if their kind is asked for. Raises
     ClusterError if no kind at all can be listed.
@@ -49,7 +50,7 @@ async def read(cluster: "Cluster", namespace: str, kind: Kind | None = None) -> 
     tallies = top_rows.tally(listed[JOB], datetime.now(UTC)) if JOB in listed else None
     objects = [(each, body) for each in kinds for body in listed.get(each, ()) if kind or _is_shown(each, body)]
     measured = [_key(each, body) for each, body in objects if each.id in top_rows.ANNOTATED]
-    lanes, readings = await _broker(measured)
+    lanes, readings = await _broker(measured, homes)
     rows = tuple(top_rows.row(each, body, tallies, readings) for each, body in objects)
     return TopView(rows, lanes, missing)
 
@@ -62,8 +63,10 @@ def _key(kind: Kind, body: Object) -> str:
     return Ref(kind, body["metadata"].get("namespace") or "", body["metadata"]["name"]).key
 
 
-async def _broker(keys: list[str]) -> "tuple[Mapping[str, Stats] | None, Mapping[str, Reading] | None]":
-    """Returns the lanes' numbers and the readings of these keys; None for both if the broker does not answer."""
+async def _broker(
+    keys: list[str], homes: Sequence[Path]
+) -> "tuple[Mapping[str, Stats] | None, Mapping[str, Reading] | None]":
+    """Returns the lanes' numbers and the readings of these keys; None for both if no broker is known or answers."""
     from redis.exceptions import RedisError
 
     from scheduler.queue import Lane
@@ -75,7 +78,7 @@ async def _broker(keys: list[str]) -> "tuple[Mapping[str, Stats] | None, Mapping
         return lanes, {key: reading for key, reading in zip(keys, found, strict=True) if reading}
 
     try:
-        return await describe.asked(ask, PATIENCE)
+        return await describe.asked(ask, homes, PATIENCE)
     except (RedisError, OSError, TimeoutError, UserError):
         return None, None
 

@@ -123,7 +123,7 @@ class TopScreen(App[None]):
     async def _read(self, cluster: "Cluster") -> None:
         namespace = "" if self._everywhere else self._options.target.namespace
         try:
-            self._view = await top_reader.read(cluster, namespace, self._kind)
+            self._view = await top_reader.read(cluster, namespace, self._kind, self._options.target.homes)
             self._problem = ""
         except ClusterError as error:
             if self._view is None:
@@ -223,7 +223,7 @@ class TopScreen(App[None]):
         text = io.StringIO()
         try:
             with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-                await explain.explain(self._cluster, row.ref, 5)
+                await explain.explain(self._cluster, row.ref, 5, self._options.target.homes)
         except (ClusterError, UserError) as error:
             text.write(output.reason(error))
         await self.push_screen(Explanation(text.getvalue()))

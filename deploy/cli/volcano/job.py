@@ -229,7 +229,7 @@ def row(job: Object, everywhere: bool = False) -> list[Any]:
 VERBS.add(
     "view",
     help_text("Show a Job with its tasks, its pods, its failures and its Events.", "job view -N hello"),
-    lambda target, name: lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name)),
+    lambda target, name: lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name), target.homes),
     VERBS.name,
 )
 VERBS.add_action(

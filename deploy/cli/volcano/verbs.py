@@ -6,6 +6,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 #: The part of a verb that needs the cluster.
 Work = Callable[["Cluster"], Awaitable[None]]
+#: Prints one object's description. The last argument: folders that may hold the broker's URL.
+Describe = Callable[["Cluster", Ref, Sequence[Path]], Awaitable[None]]
 
 #: The namespace of Commands for objects without a namespace.
 COMMAND_NAMESPACE = "default"
@@ -122,7 +125,7 @@ class KindVerbs:
 
         self.add("get", text, begin, self.name)
 
-    def add_describe(self, text: str, describe: Callable[["Cluster", Ref], Awaitable[None]] | None = None) -> None:
+    def add_describe(self, text: str, describe: Describe | None = None) -> None:
         """Adds `describe`, which prints whole objects. describe: adds the format `text`, which it prints."""
 
         def begin(target: api_connection.ConnectionTarget, name: str | None, form: str) -> Work:
@@ -134,7 +137,8 @@ class KindVerbs:
                 for index, body in enumerate(found):
                     if index:
                         output.say("\n")
-                    await describe(cluster, Ref(self.kind, target.namespace, body["metadata"]["name"]))
+                    ref = Ref(self.kind, target.namespace, body["metadata"]["name"])
+                    await describe(cluster, ref, target.homes)
                 if not found:
                     output.say("No resources found")
 

@@ -1,6 +1,6 @@
 """Fixtures that run command lines of `penstock` on a fake cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def connected(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster
 def reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker holds this reading of every object."""
 
-    async def reading(_: Ref) -> Reading:
+    async def reading(_: Ref, _homes: Sequence[Path]) -> Reading:
         return Reading(1, 1_700_000_000_000_000, 4, (TriggerSample("s0-redis-work", "redis", 7, 1, True),))
 
     monkeypatch.setattr(describe, "reading", reading)

@@ -10,7 +10,10 @@ import pytest
 
 from deploy.cli import api_connection, options, output
 from deploy.local import home, private_files
+from scheduler.broker import clients
 from tests.support.tables import cases
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake import SCALED_JOB, FakeCluster
 from workers.errors import UserError
 
 
@@ -184,6 +187,29 @@ def test_a_broker_that_no_one_names_is_an_error(tmp_path: Path) -> None:
     message = r"no broker: --home \.penstock has none, and neither --broker nor PENSTOCK_BROKER is set"
     with pytest.raises(UserError, match=message):
         api_connection.broker_url(options.load({}), api_connection.target(environ={"HOME": str(tmp_path)}).homes)
+
+
+@cases(
+    ("describe", ["describe", "sj/crunch"]),
+    ("explain", ["explain", "sj/crunch"]),
+    ("top", ["top", "--once", "-k", "scaledjobs"]),
+)
+@pytest.mark.parametrize("flag", ["--home", "--kubeconfig"])
+def test_the_flags_of_the_cluster_choose_the_broker_that_is_asked(
+    words: list[str], flag: str, cluster: FakeCluster, penstock: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def client(url: str) -> None:
+        asked.append(url)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(clients, "client", client)
+    cluster.add(SCALED_JOB, "crunch")
+    file = with_broker(tmp_path / "h", "redis://h/0")
+    file.write_text("{}")
+    penstock(*words, flag, str(file.parent if flag == "--home" else file))
+    assert set(asked) == {"redis://h/0"}
 
 
 class Start:

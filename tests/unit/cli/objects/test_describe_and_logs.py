@@ -93,7 +93,7 @@ def test_triggers_that_no_poll_measures_are_in_no_table(capsys: pytest.CaptureFi
 
 async def test_a_broker_out_of_reach_is_no_reading_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_BROKER", "redis://127.0.0.1:1/0")
-    assert await describe.reading(Ref(SCALED_JOB, "default", "crunch")) is None
+    assert await describe.reading(Ref(SCALED_JOB, "default", "crunch"), []) is None
 
 
 def test_secrets_are_described_by_length(cluster: FakeCluster, penstock: Type) -> None:

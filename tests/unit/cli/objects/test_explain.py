@@ -1,6 +1,8 @@
 """``penstock explain``: decisions as they were remembered, in order, of this very object."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch, reading: None) -> list[LoggedDec
     """The decisions in the broker; a test fills the list."""
     made: list[LoggedDecision] = []
 
-    async def decisions(_: Ref) -> list[LoggedDecision]:
+    async def decisions(_: Ref, _homes: Sequence[Path]) -> list[LoggedDecision]:
         return made
 
     monkeypatch.setattr(explain, "decisions", decisions)

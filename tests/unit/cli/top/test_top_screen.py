@@ -50,13 +50,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     async def connected(_to: ConnectionTarget) -> AsyncIterator[Cluster]:
         yield found
 
-    async def read(_cluster: Cluster, namespace: str, kind: Kind | None = None) -> TopView:
+    async def read(_cluster: Cluster, namespace: str, kind: Kind | None, _homes: object) -> TopView:
         found.reads.append(namespace)
         if found.error:
             raise found.error
         return TopView(tuple(row for row in ROWS if kind in (None, row.ref.kind)), LANES)
 
-    async def explained(_cluster: Cluster, ref: Ref, _last: int) -> None:
+    async def explained(_cluster: Cluster, ref: Ref, _last: int, _homes: object) -> None:
         print(f"the last decisions on {ref}")
 
     monkeypatch.setattr(api_connection, "connected", connected)
