@@ -241,3 +241,16 @@ def test_the_client_is_closed_after_success_and_failure(penstock: Type, monkeypa
     monkeypatch.setattr(cluster_module.Cluster, "connect", connect)
     penstock("get", "nonsense")
     assert closed == [True]
+
+
+@cases(("a full disk", "version > /dev/full", 1, "No space left on device"), ("no output at all", "version >&-", 0, ""))
+def test_results_that_cannot_be_written_are_said_in_one_line(line: str, code: int, said: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m penstock {line}', sys.executable],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (done.returncode, said in done.stderr) == (code, True)
+    assert len(done.stderr.splitlines()) == bool(said)

@@ -141,6 +141,12 @@ def test_an_annotation_as_a_variable_is_not_code_either() -> None:
     assert list(dict(job_texts.problems(wanted))) == [f"{MAIN}.command[2]"]
 
 
+def test_what_an_event_lacks_is_named_by_its_place_in_the_template() -> None:
+    with pytest.raises(SubstitutionFailed) as refused:
+        job_texts.filled(template({"args": ["$(event.data.zip)"]}), scope("{}"))
+    assert str(refused.value).startswith(f"{MAIN}.args: ")
+
+
 @cases(
     ("a valid one", scope(subject="Order-1.a_b"), "Order-1.a_b"),
     ("an empty one", scope('{"s": ""}'), None),
