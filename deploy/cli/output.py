@@ -53,11 +53,19 @@ def note(text: str) -> None:
     click.echo(visible(text), err=True)
 
 
+#: What an API server says before the fault of a patch: the whole object as it would be, with what is secret in it.
+_PATCHED = re.compile(r'is invalid: patch: Invalid value: "(?:[^"\\]|\\.)*": ', re.DOTALL)
+
+
 def reason(error: Exception) -> str:
-    """Returns an error's message on one line, the server's own message if the error carries one."""
+    """Returns an error's message on one line, the server's own message if the error carries one.
+
+    Leaves out the object that a refused patch would make.
+    """
     body = getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
-    return " ".join(visible(str(message or error)).split()) or type(error).__name__
+    said = _PATCHED.sub("is invalid: ", str(message or error))
+    return " ".join(visible(said).split()) or type(error).__name__
 
 
 def widths(rows: Iterable[Sequence[str]]) -> list[int]:

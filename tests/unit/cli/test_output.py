@@ -8,6 +8,7 @@ import yaml
 
 from deploy.cli import output
 from tests.support.tables import cases
+from workers.errors import Invalid
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -98,3 +99,10 @@ def test_yaml_keeps_order_and_reads_back_as_it_was() -> None:
     assert text.startswith("b: '1'\n")
     assert "|" in text
     assert yaml.safe_load(text) == value
+
+
+def test_the_object_that_a_refused_patch_would_make_is_left_out() -> None:
+    secret = json.dumps(json.dumps({"data": {"pw": "aHVu"}, "typ": "Opaque"}))
+    told = f'"" is invalid: patch: Invalid value: {secret}: strict decoding error: unknown field "typ"'
+    error = Invalid("422", status=422, body={"message": told})
+    assert output.reason(error) == '"" is invalid: strict decoding error: unknown field "typ"'
