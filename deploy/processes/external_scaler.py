@@ -32,7 +32,13 @@ _GRACE = 2.0
 
 
 def main(settings: Settings) -> None:
-    """Runs until SIGINT or SIGTERM. Raises UserError if it cannot listen at the configured address."""
+    """Runs until SIGINT or SIGTERM.
+
+    Raises UserError for a type of trigger that there is not, and if it cannot listen at the configured address.
+    """
+    for type_ in settings.external_triggers:
+        if problem := REGISTRY.unknown(type_):
+            raise UserError(f"--external-triggers: {problem}")
     until_signal.run(settings, _run)
 
 

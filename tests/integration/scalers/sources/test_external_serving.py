@@ -11,6 +11,7 @@ import pytest
 from grpc import aio
 from redis.asyncio import Redis
 
+from deploy.processes import external_scaler
 from deploy.processes.external_scaler import serving
 from penstock.connections import Connections
 from penstock.scaler import Measure, SourceError
@@ -134,6 +135,12 @@ async def test_what_is_wrong_is_said(metadata: dict[str, str], said: str, redis_
             await call(address, GET_METRIC_SPEC, reference(**metadata))
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert said in (refused.value.details() or "")
+
+
+def test_a_type_of_trigger_that_there_is_not_ends_the_start() -> None:
+    settings = Settings.model_validate({"external_triggers": "redis,celary"})
+    with pytest.raises(UserError, match="--external-triggers: there is no trigger type celary"):
+        external_scaler.main(settings)
 
 
 async def test_kedas_way_is_that_of_the_setting(redis_url: str) -> None:
