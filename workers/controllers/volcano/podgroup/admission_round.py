@@ -22,7 +22,6 @@ from workers.controllers.volcano.podgroup.group import (
     UNSCHEDULABLE,
     GangRules,
     Group,
-    instant,
 )
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.members import Member, member, ungate
@@ -297,7 +296,7 @@ def _outdated(group: Group, why: Refusal, now: datetime) -> bool:
     found = existing.find(group.body, UNSCHEDULABLE)
     if found is None or found.get("message") == why.message:
         return False
-    written = instant(found.get("lastTransitionTime"))
+    written = times.instant(found.get("lastTransitionTime"))
     return written is None or now >= written + FRESH_EVERY
 
 

@@ -99,14 +99,6 @@ WAITING_LIMIT = "penstock.dev/waiting-limit"
 PATIENCE = "penstock.dev/gang-timeout"
 
 
-def instant(text: str | None) -> datetime | None:
-    """Returns an instant of a status; None for a missing or malformed one."""
-    try:
-        return times.parse(text) if text else None
-    except ValueError:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class GroupBackOff:
     """The last back-out. count: how often in a row. until: the end of the wait. reclaimed: for another queue's gang."""
@@ -119,7 +111,7 @@ class GroupBackOff:
     @classmethod
     def parse(cls, body: Object) -> "GroupBackOff | None":
         """Returns the back-off of a status; None for a malformed one."""
-        since, until = instant(body.get("since")), instant(body.get("until"))
+        since, until = times.instant(body.get("since")), times.instant(body.get("until"))
         if since is None or until is None:
             return None
         return cls(int(body.get("count") or 1), since, until, bool(body.get("reclaimed")))
@@ -409,7 +401,7 @@ class Group:
     @property
     def admitted_at(self) -> datetime | None:
         """The time of the last admission."""
-        return instant(self.status.get("admitted"))
+        return times.instant(self.status.get("admitted"))
 
     def elapsed(self, annotation: str, now: datetime) -> bool:
         """Returns True if the duration of an annotation has passed since the group's creation."""
