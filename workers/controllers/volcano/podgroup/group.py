@@ -443,7 +443,10 @@ def _durations(annotations: Mapping[str, str]) -> tuple[dict[str, timedelta], st
     for name in (SLA, WAITING_LIMIT, PATIENCE):
         if name in annotations:
             try:
-                found[name] = duration(annotations[name])
+                span = duration(annotations[name])
             except CronError as error:
                 return found, f"metadata.annotations[{name}]: {error}"
+            if span < timedelta():
+                return found, f"metadata.annotations[{name}]: must not be below 0, {annotations[name]}"
+            found[name] = span
     return found, None

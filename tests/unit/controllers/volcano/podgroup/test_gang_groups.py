@@ -339,6 +339,11 @@ def test_a_part_of_a_gang_that_was_held_back_does_not_keep_its_room_for_ever() -
     ("no setting", {}, GangRules(patience=timedelta())),
     ("it says so", {"annotations": {"penstock.dev/gang-timeout": "0s"}}, GangRules()),
     ("it has more time", {"annotations": {"penstock.dev/gang-timeout": "6m"}}, GangRules()),
+    (
+        "less than no time: the setting holds",
+        {"annotations": {"penstock.dev/gang-timeout": "-1s"}},
+        GangRules(patience=timedelta(minutes=6)),
+    ),
 )
 def test_a_gang_may_wait_longer(given: dict[str, Any], rules: GangRules) -> None:
     plan = decide(group(phase="Inqueue", status=ADMITTED, **given), *pods("waiting"), rules=rules)

@@ -547,6 +547,10 @@ def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
     ("no quantity", "InvalidSpec", {"asks": {"cpu": "much"}}),
     ("less than nothing", "InvalidSpec", {"asks": {"pods": "1", "cpu": "-1"}}),
     ("no duration of Volcano's", "InvalidSpec", {"annotations": {"sla-waiting-time": "1 day"}}),
+    ("overdue before it exists", "InvalidSpec", {"annotations": {"sla-waiting-time": "-5m"}}),
+    ("given up before it exists", "InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "-1h"}}),
+    ("backs out before its admission", "InvalidSpec", {"annotations": {"penstock.dev/gang-timeout": "-1ns"}}),
+    ("no time at all", None, {"annotations": {"penstock.dev/gang-timeout": "-0s"}}),
 )
 def test_groups_that_are_not_asked(reason: str | None, given: dict[str, Any]) -> None:
     found = outcome(groups=[group(**given)], nodes=[node()])
@@ -603,6 +607,11 @@ def test_a_group_that_is_going_is_not_let_through() -> None:
         },
     ),
     ("no queue", "there is no queue default", {"queues": []}),
+    (
+        "less than no time",
+        "metadata.annotations[penstock.dev/gang-timeout]: must not be below 0, -5m",
+        {"groups": [group(annotations={"penstock.dev/gang-timeout": "-5m"})]},
+    ),
 )
 def test_the_reason_has_numbers(text: str, given: dict[str, Any]) -> None:
     found = outcome(**{"groups": [group()], "nodes": [node(memory="8Gi", cpu=8, pods=9)], **given})
