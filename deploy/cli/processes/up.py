@@ -47,13 +47,14 @@ def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> No
     """Runs everything. wishes: further options of `UpOptions`."""
     from deploy.local import home
 
-    settings = options.load(flags)
-    if settings.kubeconfig is not None or settings.context is not None:
-        _serve(settings, lambda: None, forks, **wishes)
+    chosen = options.load_of_client({name: flags.get(name) for name in ("kubeconfig", "context", "home")})
+    if chosen.kubeconfig is not None or chosen.context is not None:
+        _serve(options.load(flags), lambda: None, forks, **wishes)
         return
-    # Before the imports of `up`: the next command that a user types has fewer, and should not be there first.
-    with home.starting(home.Home(settings.home.resolve())) as is_up:
-        _serve(settings, is_up, forks, **wishes)
+    # Before the imports of settings and `up`: the next command that a user types has fewer, and should not be there
+    # first.
+    with home.starting(home.Home(chosen.home.resolve())) as is_up:
+        _serve(options.load(flags), is_up, forks, **wishes)
 
 
 def _serve(settings: "Settings", is_up: Callable[[], None], forks: "ForkServer | None", **wishes: Any) -> None:
