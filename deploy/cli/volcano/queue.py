@@ -9,6 +9,7 @@ from deploy.cli import api_connection, output
 from deploy.cli.objects.apply import MERGE_PATCH
 from deploy.cli.volcano import pending_groups, verbs
 from deploy.cli.volcano.verbs import KindVerbs, help_text
+from workers.admission.volcano.queue_lookup import ROOT
 from workers.api.kinds import QUEUE, Object, Ref
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def operate(name: str, action: str, weight: int | None, target: api_connection.C
     """
     if (weight is None) == (action == "update"):
         raise click.UsageError("--weight is needed for update, and for nothing else")
+    if (name, action) == (ROOT, "close"):
+        raise click.UsageError(f"queue {ROOT} is never closed")
 
     async def work(cluster: "Cluster") -> None:
         if action in ACTIONS:

@@ -254,6 +254,7 @@ def test_an_unknown_target_is_an_error_that_names_it(line: str, volcano: FakeClu
     "job suspend",
     "queue get",
     "queue operate -n research",
+    "queue operate -n root -a close",
     "queue operate -a open",
     "queue operate -n research -a drop",
     "queue operate -n research -a update",
