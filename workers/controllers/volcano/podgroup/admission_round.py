@@ -160,7 +160,15 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
             admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
     ledger.settle()
     beneficiary, reclaimed = (
-        reclaim.victims(admission.waiting, cluster.groups, cluster.tree, cluster.nodes, ledger, cluster.priorities)
+        reclaim.victims(
+            admission.waiting,
+            cluster.groups,
+            cluster.tree,
+            cluster.nodes,
+            ledger,
+            cluster.priorities,
+            admission.reserved,
+        )
         if rules.reclaim
         else reclaim.NONE
     )
@@ -176,8 +184,8 @@ class _Admission:
     def __init__(self, checks: AdmissionChecks, now: datetime, rules: GangRules) -> None:
         self.admitted: list[Group] = []
         self.waiting: list[tuple[Group, Refusal]] = []
-        # By identity: hashing thousands of references takes longer than the checks.
-        self._kept: set[int] = set()
+        #: Groups that have room reserved, by identity: hashing thousands of references takes longer than the checks.
+        self.reserved: set[int] = set()
         self._checks, self._now, self._rules = checks, now, rules
 
     def ask(self, group: Group, *, last: bool = False) -> Refusal | None:
@@ -189,13 +197,13 @@ class _Admission:
         self.waiting.append((group, refusal))
         if refusal.room and (last or order.is_late(group, self._rules.overtaking, self._now)):
             self._checks.reserve_room(group, refusal)
-            self._kept.add(id(group))
+            self.reserved.add(id(group))
         return refusal
 
     def reserve_the_rest(self) -> None:
         """Reserves the room that waiting groups need, from now on."""
         for group, refusal in self.waiting:
-            if refusal.room and id(group) not in self._kept:
+            if refusal.room and id(group) not in self.reserved:
                 self._checks.reserve_room(group, refusal)
 
 

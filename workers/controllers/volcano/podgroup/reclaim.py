@@ -5,8 +5,8 @@ like any other. Only gangs of Volcano Jobs do, because a Job creates its pods ag
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from workers.controllers.volcano.podgroup import order, vectors
 from workers.controllers.volcano.podgroup.checks import Refusal
@@ -30,10 +30,12 @@ def victims(
     nodes: Nodes,
     ledger: PlacementLedger,
     priorities: Mapping[str, int],
+    late: Container[int] = frozenset(),
 ) -> Reclaim:
     """Returns the first waiting group for which gangs can make room, and those gangs; NONE without any.
 
-    waiting: the refused groups in order. One group at a time: the next is served when the pods of these are gone.
+    waiting: the refused groups in order. One group at a time: the next is served when the pods of these are gone. late:
+    ids of the groups whose room the ledger has reserved already.
     """
     if any(group.is_clearing for group in groups):
         return NONE
@@ -43,10 +45,36 @@ def victims(
         reverse=True,
     )
     for group, refusal in waiting:
-        owed = refusal.room and _is_owed(group, tree, ledger)
-        if owed and (found := _enough(group, ranked, tree, nodes, ledger)):
+        if not refusal.room:
+            continue
+        own = Reservation.of(group, refusal) if id(group) in late else Reservation()
+        if _is_owed(group, tree, ledger, own) and (found := _enough(group, ranked, tree, nodes, ledger, own)):
             return group, found
     return NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What the ledger counts for a late group that waits.
+
+    use: in the use of its queues. queue: the one queue that counts it, empty for all of its queues. room: of the
+    cluster's.
+    """
+
+    use: Vector = field(default_factory=dict)
+    queue: str = ""
+    room: Vector = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, group: Group, refusal: Refusal) -> "Reservation":
+        """Returns what `AdmissionChecks.reserve_room` has reserved for it."""
+        if refusal.scattered and not refusal.short:
+            return cls()
+        return cls(vectors.minus(group.need, group.loose), refusal.short, EMPTY if refusal.short else group.need)
+
+    def in_use_of(self, queue: str) -> Vector:
+        """Returns the part of a queue's use."""
+        return self.use if self.queue in ("", queue) else EMPTY
 
 
 def _is_reclaimable(group: Group, tree: QueueTree) -> bool:
@@ -62,25 +90,32 @@ def _is_reclaimable(group: Group, tree: QueueTree) -> bool:
     )
 
 
-def _is_owed(group: Group, tree: QueueTree, ledger: PlacementLedger) -> bool:
+def _is_owed(group: Group, tree: QueueTree, ledger: PlacementLedger, own: Reservation) -> bool:
     """Returns True if the group's queue, and each queue above it, has no more than its share with the group."""
     for queue in tree.chains[group.queue][:-1]:
-        share, use = ledger.deserved[queue], ledger.use[queue]
+        share, use = ledger.deserved[queue], vectors.minus(ledger.use[queue], own.in_use_of(queue))
         if any(name in share and use.get(name, 0) + value > share[name] for name, value in group.need.items()):
             return False
     return True
 
 
 def _enough(
-    group: Group, ranked: Sequence[Group], tree: QueueTree, nodes: Nodes, ledger: PlacementLedger
+    group: Group,
+    ranked: Sequence[Group],
+    tree: QueueTree,
+    nodes: Nodes,
+    ledger: PlacementLedger,
+    own: Reservation,
 ) -> tuple[Group, ...]:
     """Returns gangs, the least important first, without which the group fits; empty if there are not enough."""
-    lacking = {
-        name: value - left
-        for name, value in group.need.items()
-        if (left := ledger.left(group.queue, name)) is not None and value > left
-    }
+    lacking: dict[str, int] = {}
+    for name, value in group.need.items():
+        left = ledger.left(group.queue, name)
+        if left is not None and value > left + own.room.get(name, 0):
+            lacking[name] = value - left - own.room.get(name, 0)
     found: list[Group] = []
+    shapes = set(group.shapes or ())
+    useful = {each.name for each in nodes.machines if not shapes or any(one.places.allow(each) for one in shapes)}
     given: dict[str, list[Vector]] = defaultdict(list)
     for victim in ranked:
         chain = tree.chains[victim.queue][:-1]
@@ -88,13 +123,31 @@ def _enough(
         losing = [queue for queue in chain if queue not in tree.chains[group.queue]]
         if not losing or not any(victim.allocated.get(name, 0) for name in lacking):
             continue
+        if not any(member.occupies and member.node in useful for member in victim.members):
+            continue
         if all(_keeps_its_share(queue, (*given[queue], victim.allocated), lacking, ledger) for queue in losing):
             found.append(victim)
             for queue in losing:
                 given[queue].append(victim.allocated)
-        if vectors.fits(lacking, vectors.total(each.allocated for each in found)):
-            return tuple(found) if _fits_on_nodes(group, found, nodes, ledger) else ()
+        if _make_room(group, found, lacking, nodes, ledger):
+            return _needed(group, found, lacking, nodes, ledger)
     return ()
+
+
+def _needed(
+    group: Group, found: list[Group], lacking: Vector, nodes: Nodes, ledger: PlacementLedger
+) -> tuple[Group, ...]:
+    """Returns these gangs without those that the group does not need, of which the most important stay first."""
+    for victim in reversed(found):
+        others = [each for each in found if each is not victim]
+        if others and _make_room(group, others, lacking, nodes, ledger):
+            found = others
+    return tuple(found)
+
+
+def _make_room(group: Group, leaving: Sequence[Group], lacking: Vector, nodes: Nodes, ledger: PlacementLedger) -> bool:
+    enough = vectors.fits(lacking, vectors.total(each.allocated for each in leaving))
+    return enough and _fits_on_nodes(group, leaving, nodes, ledger)
 
 
 def _keeps_its_share(queue: str, given: Iterable[Vector], lacking: Iterable[str], ledger: PlacementLedger) -> bool:

@@ -28,6 +28,7 @@ def running(name: str, pods: int = 3, *, owned: bool = True, **more: Any) -> tup
 
 OLD, YOUNG = running("old", created=-90), running("young", created=-50)
 QUEUES = [queue("lent"), queue("owed")]
+NEAR = {"zone": "near"}
 THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
 
 
@@ -92,6 +93,14 @@ THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
         {"queues": [queue("lent"), queue("owed", capability={"cpu": "2"})]},
     ),
     ("gangs of one queue", [], [OLD, YOUNG], {"queue": "lent"}),
+    ("the other may not be overtaken any more", ["young"], [OLD, YOUNG], {"created": -601}),
+    ("the other is overdue", ["young"], [OLD, YOUNG], {"annotations": {"sla-waiting-time": "30s"}}),
+    (
+        "the first one's nodes are of no use",
+        ["useful"],
+        [running("useful", 3, on="a", created=-90), running("useless", 3, on="b", created=-50)],
+        {"nodes": [node("a", cpu=3, pods=99, labels=NEAR), node("b", cpu=3, pods=99)], "selector": NEAR},
+    ),
 )
 def test_which_gangs_make_room(
     victims: list[str], gangs: list[tuple[Object, list[Object]]], given: dict[str, Any]
@@ -100,7 +109,8 @@ def test_which_gangs_make_room(
     rules, asks, selector = given.pop("rules", RECLAIM), given.pop("asks", 3), given.pop("selector", None)
     of = given.pop("queue", "owed")
     where = {"minTaskMember": {"w": asks}, "minTaskPlacement": {"w": {"nodeSelector": selector}}} if selector else {}
-    waiting = group("waiting", least=asks, queue=of, **where)
+    about = {name: given.pop(name) for name in ("created", "annotations") if name in given}
+    waiting = group("waiting", least=asks, queue=of, **about, **where)
     found = outcome(
         rules,
         groups=[*(body for body, _ in gangs), waiting],
