@@ -168,6 +168,7 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
             ledger,
             cluster.priorities,
             admission.reserved,
+            now,
         )
         if rules.reclaim
         else reclaim.NONE

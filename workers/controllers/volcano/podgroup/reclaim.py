@@ -7,11 +7,12 @@ like any other. Only gangs of Volcano Jobs do, because a Job creates its pods ag
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from workers.controllers.volcano.podgroup import order, vectors
 from workers.controllers.volcano.podgroup.checks import Refusal
 from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
-from workers.controllers.volcano.podgroup.group import RUNNING, Group
+from workers.controllers.volcano.podgroup.group import RUNNING, SLA, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
 from workers.controllers.volcano.podgroup.nodes import Nodes
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
@@ -30,7 +31,8 @@ def victims(
     nodes: Nodes,
     ledger: PlacementLedger,
     priorities: Mapping[str, int],
-    late: Container[int] = frozenset(),
+    late: Container[int],
+    now: datetime,
 ) -> Reclaim:
     """Returns the first waiting group for which gangs can make room, and those gangs; NONE without any.
 
@@ -40,7 +42,8 @@ def victims(
     if any(group.is_clearing for group in groups):
         return NONE
     ranked = sorted(
-        (group for group in groups if _is_reclaimable(group, tree)),
+        # Overdue gangs are admitted before all others: one would be reclaimed again and again.
+        (group for group in groups if _is_reclaimable(group, tree) and not group.elapsed(SLA, now)),
         key=lambda group: (order.rank(group, priorities)[0], group.age),
         reverse=True,
     )
@@ -123,6 +126,8 @@ def _enough(
         losing = [queue for queue in chain if queue not in tree.chains[group.queue]]
         if not losing or not any(victim.allocated.get(name, 0) for name in lacking):
             continue
+        if _is_served_before(victim, group, tree):
+            continue
         if not any(member.occupies and member.node in useful for member in victim.members):
             continue
         if all(_keeps_its_share(queue, (*given[queue], victim.allocated), lacking, ledger) for queue in losing):
@@ -132,6 +137,13 @@ def _enough(
         if _make_room(group, found, lacking, nodes, ledger):
             return _needed(group, found, lacking, nodes, ledger)
     return ()
+
+
+def _is_served_before(victim: Group, group: Group, tree: QueueTree) -> bool:
+    """Returns True if the priority of its queue would admit the victim before the group, again and again."""
+    chains = (reversed(tree.chains[each.queue]) for each in (victim, group))
+    one, other = next(pair for pair in zip(*chains, strict=False) if pair[0] != pair[1])
+    return tree[one].priority > tree[other].priority
 
 
 def _needed(

@@ -93,6 +93,13 @@ THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
         {"queues": [queue("lent"), queue("owed", capability={"cpu": "2"})]},
     ),
     ("gangs of one queue", [], [OLD, YOUNG], {"queue": "lent"}),
+    ("its queue is served first", [], [OLD, YOUNG], {"queues": [queue("lent", priority=5), queue("owed")]}),
+    (
+        "it is overdue, and would be admitted first",
+        ["old"],
+        [OLD, running("young", created=-50, annotations={"sla-waiting-time": "30s"})],
+        {},
+    ),
     ("the other may not be overtaken any more", ["young"], [OLD, YOUNG], {"created": -601}),
     ("the other is overdue", ["young"], [OLD, YOUNG], {"annotations": {"sla-waiting-time": "30s"}}),
     (
