@@ -61,8 +61,8 @@ def target(
     """Returns the cluster that these flags and the environment name.
 
     patient: wait for a `penstock up` that is starting in the home; until then the home names no cluster, and another
-    one would be chosen. Raises UserError if the kubeconfig file, the home or the context does not exist, or that start
-    fails.
+    one would be chosen, as it would be for a home that does not exist. Raises UserError if the kubeconfig file or the
+    context does not exist, or, if it is patient, the home, or if that start fails.
     """
     environ = os.environ if environ is None else environ
     settings = options.load_of_client({"kubeconfig": kubeconfig, "context": context, "home": home})
@@ -73,7 +73,7 @@ def target(
         chosen, source = own, "the embedded cluster's kubeconfig"
     if waited and chosen is None:
         raise UserError(f"`penstock up` ended before its cluster was up in {settings.home}; see what it printed")
-    if chosen is None and home and not settings.home.is_dir():
+    if patient and chosen is None and home and not settings.home.is_dir():
         raise UserError(f"{options.flag('home')}: no such folder: {settings.home}")
     if chosen is not None and not chosen.is_file():
         raise UserError(f"{source}: no such file: {chosen}")

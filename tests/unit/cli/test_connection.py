@@ -74,7 +74,7 @@ def test_several_files_of_kubeconfig_are_read_in_order(tmp_path: Path) -> None:
 @cases(
     ("no file", {"kubeconfig": "/no/such"}, "--kubeconfig: no such file: /no/such"),
     ("no context", {"kubeconfig": "k", "context": "z"}, "no context called z; there are a"),
-    ("no home", {"home": "/no/such/home"}, "--home: no such folder: /no/such/home"),
+    ("no home", {"home": "/no/such/home", "patient": True}, "--home: no such folder: /no/such/home"),
     ("no YAML", {"kubeconfig": "broken"}, "broken: not a usable kubeconfig"),
     ("another shape", {"kubeconfig": "list"}, "list: not a usable kubeconfig"),
 )

@@ -97,7 +97,7 @@ def remembered(view: ObservedJob) -> JobProgress:
 
 def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: datetime) -> JobProgress:
     """Returns the progress after an action; an action without effect in this phase changes nothing."""
-    cell = phases.cell(_effective_phase(progress, request), request.action)
+    cell = phases.cell(_effective_phase(progress, request, view.job.spec), request.action)
     if not does_anything(progress, request, view):
         return progress
     announced = progress.with_event("Normal", "ExecuteAction", f"Start to execute action {request.action}")
@@ -119,7 +119,7 @@ def applied(progress: JobProgress, request: JobRequest, view: ObservedJob, now: 
 
 def does_anything(progress: JobProgress, request: JobRequest, view: ObservedJob) -> bool:
     """Returns True if the action has more effect than a sync."""
-    phase = _effective_phase(progress, request)
+    phase = _effective_phase(progress, request, view.job.spec)
     cell = phases.cell(phase, request.action)
     if cell == phases.cell(phase, "SyncJob"):
         return False
@@ -134,13 +134,14 @@ def waits(progress: JobProgress, now: datetime) -> bool:
     return progress.ready_at is not None and now < progress.ready_at
 
 
-def _effective_phase(progress: JobProgress, request: JobRequest) -> Phase:
+def _effective_phase(progress: JobProgress, request: JobRequest, spec: JobSpec) -> Phase:
     """Returns the phase that determines the effect of an action.
 
     Volcano leaves Restarting at once and loses actions that arrive in it. A restart with a backoff may wait for hours,
-    and accepts the actions of Pending; another restart that obeys the backoff joins it and is not counted.
+    and accepts the actions of Pending. Another restart joins it, and is not counted, if it obeys the backoff or no retry
+    is left.
     """
-    joins = request.waits and request.action in phases.RESTARTS
+    joins = request.action in phases.RESTARTS and (request.waits or progress.retries >= spec.max_retry)
     return "Pending" if progress.backs_off and not joins else progress.phase
 
 
