@@ -138,8 +138,8 @@ def _effective_phase(progress: JobProgress, request: JobRequest, spec: JobSpec) 
     """Returns the phase that determines the effect of an action.
 
     Volcano leaves Restarting at once and loses actions that arrive in it. A restart with a backoff may wait for hours,
-    and accepts the actions of Pending. Another restart joins it, and is not counted, if it obeys the backoff or no retry
-    is left.
+    and accepts the actions of Pending. Another restart joins it, and is not counted, if it obeys the backoff, or if no
+    retry is left.
     """
     joins = request.action in phases.RESTARTS and (request.waits or progress.retries >= spec.max_retry)
     return "Pending" if progress.backs_off and not joins else progress.phase
