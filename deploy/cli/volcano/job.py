@@ -33,6 +33,9 @@ COUNTERS = {
     "Unknown": "unknown",
     "RetryCount": "retryCount",
 }
+#: Phases of a Job that a Command suspended, and phases that no Command leaves.
+SUSPENDED = ("Aborting", "Aborted")
+ENDING = ("Completing", "Terminating", "Completed", "Failed", "Terminated")
 #: The parameters of `run` that exclude a file.
 _DESCRIBING = frozenset({"name", "image", "least", "replicas", "requests", "limits", "scheduler", "words"})
 
@@ -232,8 +235,27 @@ VERBS.add(
     lambda target, name: lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name), target.homes),
     VERBS.name,
 )
+
+
+def has_effect(job: Object, action: str) -> bool:
+    """Returns True if the Command AbortJob or ResumeJob changes a Job in its phase.
+
+    Raises UserError for a Job that has ended, is ending, or whose spec suspends it.
+    """
+    name = job["metadata"]["name"]
+    phase = ((job.get("status") or {}).get("state") or {}).get("phase") or "Pending"
+    if phase in ENDING:
+        raise UserError(f"job {name} is {phase}: it can be neither suspended nor resumed")
+    if action == "ResumeJob" and job["spec"].get("suspend"):
+        raise UserError(f"job {name}: spec.suspend is true: set it to false to resume the Job")
+    return (phase in SUSPENDED) == (action == "ResumeJob")
+
+
 VERBS.add_action(
-    "suspend", "AbortJob", help_text("Abort a Job until it is resumed; its pods end.", "job suspend -N hello")
+    "suspend",
+    "AbortJob",
+    help_text("Abort a Job until it is resumed; its pods end.", "job suspend -N hello"),
+    has_effect,
 )
-VERBS.add_action("resume", "ResumeJob", help_text("Run an aborted Job again.", "job resume -N hello"))
+VERBS.add_action("resume", "ResumeJob", help_text("Run an aborted Job again.", "job resume -N hello"), has_effect)
 VERBS.add_delete(help_text("Delete a Job and its pods.", "job delete -N hello"))

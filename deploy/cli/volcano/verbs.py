@@ -16,7 +16,7 @@ from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from workers.api import kinds
 from workers.api.kinds import COMMAND, Kind, Object, Ref
-from workers.errors import ClusterError, UserError
+from workers.errors import ClusterError, Forbidden, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -171,11 +171,24 @@ class KindVerbs:
 
         self.add("delete", text, begin, NAME_OR_FILE, FILE)
 
-    def add_action(self, verb: str, action: str, text: str) -> None:
-        """Adds a verb that requests an action of one object by a Command."""
+    def add_action(self, verb: str, action: str, text: str, has_effect: Callable[[Object, str], bool]) -> None:
+        """Adds a verb that requests an action of one object by a Command.
+
+        has_effect: tells by the object and the action if that would change anything. Raises UserError if it never will.
+        """
 
         def begin(target: api_connection.ConnectionTarget, name: str) -> Work:
-            return lambda cluster: self.request(cluster, Ref(self.kind, target.namespace, name), verb, action)
+            async def work(cluster: "Cluster") -> None:
+                ref = Ref(self.kind, target.namespace, name)
+                # A Command is deleted once the object's status tells of it, so the object is read behind them.
+                waiting = await commands_wait(cluster, ref)
+                body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
+                if has_effect(body, action) or waiting:
+                    await self.request(cluster, ref, verb, action)
+                else:
+                    output.say(f"{verb} {self.group.name} {name}: nothing to change")
+
+            return work
 
         self.add(verb, text, begin, self.name)
 
@@ -314,6 +327,16 @@ def command_for(kind: Kind, target: Object, action: str) -> Object:
         "target": reference,
         "action": action,
     }
+
+
+async def commands_wait(cluster: "Cluster", ref: Ref) -> bool:
+    """Returns True if Commands for the object may wait to be carried out: they do, or the user may not list them."""
+    try:
+        found = await list_objects(cluster, COMMAND, ref.namespace or COMMAND_NAMESPACE)
+    except Forbidden:
+        return True
+    targets = [each.get("target") or {} for each in found]
+    return any((each.get("kind"), each.get("name")) == (ref.kind.kind, ref.name) for each in targets)
 
 
 async def send_command(cluster: "Cluster", ref: Ref, action: str) -> None:

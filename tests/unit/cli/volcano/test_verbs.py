@@ -192,15 +192,15 @@ def test_an_empty_list_is_reported(verbs: str, volcano: FakeCluster, penstock: T
 
 
 @cases(
-    ("suspend", "job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-"),
-    ("resume", "job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-"),
-    ("open", "queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-"),
-    ("close", "queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-"),
+    ("suspend", "job suspend -N train", VC_JOB, "AbortJob", "train-abortjob-", "Running"),
+    ("resume", "job resume -N train", VC_JOB, "ResumeJob", "train-resumejob-", "Aborted"),
+    ("open", "queue operate -n train -a open", QUEUE, "OpenQueue", "train-openqueue-", ""),
+    ("close", "queue operate -n train -a close", QUEUE, "CloseQueue", "train-closequeue-", ""),
 )
 def test_a_command_is_the_object_that_vcctl_makes(
-    line: str, kind: Kind, action: str, prefix: str, volcano: FakeCluster, penstock: Type
+    line: str, kind: Kind, action: str, prefix: str, phase: str, volcano: FakeCluster, penstock: Type
 ) -> None:
-    volcano.add(kind, "train", spec={})
+    volcano.add(kind, "train", spec={}, status={"state": {"phase": phase}})
     printed = penstock(*line.split())
     assert printed.code == 0, printed.err
     assert action in printed.out
@@ -217,6 +217,32 @@ def test_a_command_is_the_object_that_vcctl_makes(
     assert (metadata["generateName"], metadata["namespace"]) == (prefix, "default")
     assert metadata["ownerReferences"] == [reference]
     assert (command["target"], command["action"]) == (reference, action)
+
+
+@cases(
+    ("one that has failed", "suspend", "Failed", 1, "job train is Failed: it can be neither suspended nor resumed"),
+    ("one that completes", "resume", "Completing", 1, "job train is Completing: it can be neither suspended"),
+    ("one that is aborted already", "suspend", "Aborted", 0, "suspend job train: nothing to change"),
+    ("one that is being aborted already", "suspend", "Aborting", 0, "suspend job train: nothing to change"),
+    ("one that runs", "resume", "Running", 0, "resume job train: nothing to change"),
+    ("one that runs again", "resume", "Restarting", 0, "resume job train: nothing to change"),
+    ("one that its spec suspends", "resume", "Aborted", 1, "job train: spec.suspend is true: set it to false"),
+)
+def test_what_a_command_would_not_change_is_told(
+    verb: str, phase: str, code: int, said: str, volcano: FakeCluster, penstock: Type
+) -> None:
+    spec = {"suspend": True} if "spec.suspend" in said else {}
+    volcano.add(VC_JOB, "train", spec=spec, status={"state": {"phase": phase}})
+    printed = penstock("job", verb, "-N", "train")
+    assert (printed.code, objects(volcano, COMMAND)) == (code, [])
+    assert said in printed.out + printed.err
+
+
+def test_a_job_whose_suspension_waits_to_be_carried_out_is_resumed(volcano: FakeCluster, penstock: Type) -> None:
+    volcano.add(VC_JOB, "train", spec={}, status={"state": {"phase": "Running"}})
+    assert penstock("job", "suspend", "-N", "train").code == 0
+    assert "command ResumeJob was given" in penstock("job", "resume", "-N", "train").out
+    assert [command["action"] for command in objects(volcano, COMMAND)] == ["AbortJob", "ResumeJob"]
 
 
 def test_a_command_is_in_the_namespace_of_its_job() -> None:
