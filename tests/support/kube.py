@@ -109,6 +109,9 @@ def control_plane(
         apiserver = running.enter_context(process(home / "apiserver.log", command))
         url = f"https://127.0.0.1:{port}"
         _until(lambda: _read(f"{url}/readyz", token) == b"ok", f"kube-apiserver, see {home}/apiserver.log")
+        # The API server makes the namespaces that every cluster has beside its first answers, whatever readyz says.
+        namespace = f"{url}/api/v1/namespaces/default"
+        _until(lambda: b"default" in _read(namespace, token), f"namespace default, see {home}/apiserver.log")
         kubeconfig = _kubeconfig(home / "kubeconfig", home, url, token)
         if controllers:
             arguments = controllers_arguments(at, home, kubeconfig, controllers_port)
