@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 #: Seconds between two turns of Celery's own loop that count as progress.
 TURNS = 2.0
 
+#: New objects after which the collector looks at them, by lane.
+_YOUNG = {"reconcile": garbage_collection.YOUNG_OF_PLANS, "poll": garbage_collection.YOUNG_OF_POLLS}
+
 #: Pulses of Celery's loop in this process, which has one worker.
 _turning: list[Pulse] = []
 
@@ -86,8 +89,7 @@ def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
                 log.critical("this worker cannot work", extra={"lane": lane, "error": str(error)})
                 raise WorkerShutdown(1) from error
             health.check("worker", _ready)
-            decides = lane == "reconcile"
-            garbage_collection.begin(garbage_collection.YOUNG_OF_PLANS if decides else garbage_collection.YOUNG)
+            garbage_collection.begin(_YOUNG[lane])
 
     def shutdown(**_: Any) -> None:
         open_until_shutdown.close()

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -14,6 +13,7 @@ from redis.exceptions import RedisError
 from deploy.local.apiserver.server import ServerOptions, serve
 from deploy.local.apiserver.storage.object_store import Displaced
 from workers.errors import UserError
+from workers.runtime import garbage_collection
 
 
 def options(arguments: list[str] | None = None) -> ServerOptions:
@@ -56,9 +56,8 @@ def _names(text: str) -> tuple[str, ...]:
 def main() -> int:
     """Runs until a signal comes; answers the process's exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # Modules and schemas stay until the end, and large objects are read in between: they are not walked over again.
-    gc.collect()
-    gc.freeze()
+    # Modules and schemas are there, and large objects are read from here on.
+    garbage_collection.begin()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options()))

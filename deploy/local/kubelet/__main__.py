@@ -13,6 +13,7 @@ from deploy.processes import until_signal
 from workers.client.rest import Cluster
 from workers.errors import PenstockError
 from workers.json_logs import set_up
+from workers.runtime import garbage_collection
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -54,6 +55,7 @@ async def run(arguments: argparse.Namespace) -> None:
     wished = NodeOptions(given.pop("nodes"), given.pop("cpus"), given.pop("memory"), given.pop("gpus"), labels)
     options = KubeletOptions(backoff=ContainerBackoff(base=base), images=images, nodes=wished, **given)
     async with await Cluster.connect(kubeconfig=kubeconfig) as cluster, kubelet(cluster, options) as node:
+        garbage_collection.begin()
         if ready is not None:
             ready.touch()
         await node.serve(stop)

@@ -77,10 +77,11 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
     assert opened == [(1, garbage_collection.YOUNG_OF_PLANS)]
 
 
-def test_a_worker_that_polls_looks_for_closed_connections_earlier(celery, frozen):
+def test_a_worker_that_polls_looks_for_closed_connections_earlier_and_not_within_a_claim(celery, frozen):
     worker_lifecycle.serve("poll", Process(), Health())
     celery("penstock.poll")
-    frozen.assert_called_once_with(garbage_collection.YOUNG)
+    frozen.assert_called_once_with(garbage_collection.YOUNG_OF_POLLS)
+    assert garbage_collection.YOUNG < garbage_collection.YOUNG_OF_POLLS < garbage_collection.YOUNG_OF_PLANS
 
 
 def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
