@@ -151,11 +151,11 @@ class Reconciler:
                 back = await self._actor.act(snapshot, plan, lambda: keeper.check(lease))
         except LeaseLost:
             raise
-        except TimeoutError as error:
+        except ClusterError as error:
+            return self._failed(lease, error)
+        except Exception as error:
             failed = self._failed(lease, error)
             return replace(failed, reason=f"{UNSETTLED}{failed.reason}", after=UNCERTAIN) if _creates(plan) else failed
-        except Exception as error:
-            return self._failed(lease, error)
         finally:
             self._bulkhead.end(namespace)
             process.RECONCILE_SECONDS.labels(kind).observe(time.monotonic() - started)
@@ -207,7 +207,8 @@ class Reconciler:
 
 
 def _creates(plan: Plan) -> bool:
-    # After a time-out a create may still succeed unnoticed: such a plan must wait for the watch (UNCERTAIN).
+    # After a time-out a create may still succeed unnoticed, and without the broker the store lacks what was created:
+    # such a plan must wait for the watch (UNCERTAIN). Errors of the API server say themselves what is uncertain.
     return any(
         isinstance(part, steps.Create)
         for step in plan.steps

@@ -4,6 +4,8 @@ import asyncio
 import time
 from datetime import timedelta
 
+from redis.exceptions import ConnectionError as BrokerAway
+
 from scheduler.queue import Done
 from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, owned
@@ -148,6 +150,24 @@ async def test_what_may_have_been_made_when_the_time_was_over_is_waited_for(plan
     assert ((swept.next or 0) - time.time() > UNCERTAIN - 5) is waits
     await worker.lane.mark([OWNER.key], forgive=True)
     assert ((await worker.lane.stats()).ready == 0) is waits, "a change of the object does not end the wait"
+
+
+@cases(
+    ("a create", lambda owner: Plan((Create(JOB, owned("a", owner)),)), True),
+    ("no create", lambda owner: Plan((PatchStatus({"a": 1}),)), False),
+)
+async def test_what_was_made_and_could_not_be_stored_is_waited_for(plan, waits, worker, monkeypatch):
+    """The store may lack the Job when the next reading asks for one."""
+    worker = await worker(lambda snapshot, now: plan(worker.owner))
+
+    async def away(*args, **options):
+        raise BrokerAway("connection refused")
+
+    monkeypatch.setattr(worker.store, "write_through", away)
+    await worker.consume()
+    assert await worker.children() == {}
+    swept = await worker.lane.sweep()
+    assert ((swept.next or 0) - time.time() > UNCERTAIN - 5) is waits
 
 
 class Answering:
