@@ -14,6 +14,7 @@ from workers.api.kinds import JOB, Object, Ref, controller_of, ref_of, reference
 from workers.api.merge_patch import diff
 from workers.cache.store import ObjectVersion, Store
 from workers.cache.write_through import WriteThrough
+from workers.client import transport
 from workers.client.event_recorder import Recorder
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import STRATEGIC_MERGE_PATCH, Cluster
@@ -58,6 +59,9 @@ SOON = 10.0
 
 #: Requests of one stage that are answered 429 before it starts nothing new.
 MOST_BUSY = 64
+
+#: Statuses of answers to a create that do not say what became of it, 0 for no answer.
+_OPEN = (0, 500, 502, 504)
 
 #: The class of a step's requests; of the others it is FINISH.
 PRIORITIES: Mapping[type[Step], Priority] = {
@@ -236,8 +240,8 @@ class _Run:
     async def _post(self, step: Create) -> Object:
         """Posts until it is known whether the object exists: not knowing would not be safe, repeating a name is.
 
-        Raises AlreadyExists if it does after an attempt that was not answered; Unavailable, with `retry_after` set, if
-        that could not be found out; the error of the namespace's circuit.
+        Raises AlreadyExists if it does after an attempt whose answer did not say so; Unavailable, with `retry_after`
+        set, if that could not be found out; the error of the namespace's circuit.
         """
         circuit, namespace, kind = self._actor.circuit, step.body["metadata"].get("namespace", ""), step.kind.id
 
@@ -257,14 +261,13 @@ class _Run:
                 if error.held:
                     raise
                 circuit.refused(namespace, kind, error, time.monotonic())
-                # With a status the server refused, and created nothing.
-                if not isinstance(error, Unavailable) or error.status:
+                if not _may_have_created(error):
                     raise
                 if await self._exists(ref_of(step.kind, step.body)):
-                    raise AlreadyExists("created by an attempt that was not answered", status=409) from error
+                    raise AlreadyExists("created by an attempt whose answer did not say so", status=409) from error
                 # After a time-out it may still be under way, in an admission webhook: posted again it would take as
                 # long once more.
-                if pause is None or isinstance(error.__cause__, TimeoutError):
+                if pause is None or error.status or isinstance(error.__cause__, TimeoutError):
                     error.retry_after, error.uncertain = UNCERTAIN, True
                     raise
                 await asyncio.sleep(pause)
@@ -495,6 +498,15 @@ def _stops(stage: Together, errors: Sequence[Exception]) -> bool:
         not (isinstance(error, ClusterError) and error.status) or error.held or _is_terminating(error)
         for error in others
     )
+
+
+def _may_have_created(error: ClusterError) -> bool:
+    """Returns True for an answer to a create, or none at all, that leaves open whether the object exists.
+
+    Storage that does not confirm in time may have stored it, and a proxy that does not wait may have passed it on. What
+    an admission webhook refuses is not stored.
+    """
+    return isinstance(error, Unavailable) and error.status in _OPEN and not transport.is_of_admission(error)
 
 
 def _worst(errors: Sequence[Exception]) -> Exception | None:

@@ -246,14 +246,19 @@ async def test_each_step_says_the_class_of_its_requests(rig, monkeypatch):
     assert said == {"create": Priority.START, "patch": Priority.FINISH, "delete": Priority.FINISH}
 
 
-@for_each(ConnectionResetError(), TimeoutError())
-async def test_a_create_whose_answer_got_lost_is_asked_for_by_its_name(broke, rig, monkeypatch):
+@cases(
+    ("a broken connection", ConnectionResetError(), 0),
+    ("no answer in time", TimeoutError(), 0),
+    ("storage that did not confirm in time", None, 500),
+    ("a proxy that did not wait", None, 504),
+)
+async def test_a_create_whose_answer_got_lost_is_asked_for_by_its_name(broke, status, rig, monkeypatch):
     monkeypatch.setattr("workers.reconcile.act.REPEATS", (0, 0))
     create = rig.cluster.create
 
     async def loses_the_answer(kind, body):
         await create(kind, body)
-        raise Unavailable("the answer got lost") from broke
+        raise Unavailable("the answer got lost", status=status) from broke
 
     rig.cluster.create = loses_the_answer
     await rig.act(Create(JOB, rig.job("a")))
@@ -314,6 +319,21 @@ async def test_an_unanswered_create_is_not_decided_on_before_the_watch_can_show_
         await rig.act(Create(JOB, rig.job("a")))
     assert raised.value.retry_after > 10
     assert len(rig.cluster.log) == 3
+
+
+@cases(
+    ("storage that did not confirm in time", Unavailable("etcdserver: request timed out", status=500), True),
+    ("a proxy that did not wait", Unavailable("gateway timeout", status=504), True),
+    ("a webhook that failed", Unavailable("failed calling webhook", status=500), False),
+    ("a server that takes nothing", Unavailable("shutting down", status=503), False),
+)
+async def test_an_answer_that_does_not_say_what_became_of_a_create_is_waited_for(error, waits, rig):
+    rig.cluster.refuse_with(error)
+    with pytest.raises(Unavailable) as raised:
+        await rig.act(Create(JOB, rig.job("a")))
+    assert raised.value.uncertain is waits
+    assert ((raised.value.retry_after or 0) > 10) is waits
+    assert len(rig.cluster.log) == 1
 
 
 async def test_a_server_that_says_it_is_overloaded_is_not_asked_again_at_once(rig):
