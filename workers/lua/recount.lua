@@ -30,6 +30,11 @@ for f = 1, #all, 2 do
     known[key] = true
     local one = counted[key] or { uid = '', alive = 0 }
     local alive = one.alive
+    if tonumber(us) > now then
+      -- The clock was set back since: it counts as made now, and is counted again.
+      us = string.format('%.0f', now)
+      redis.call('HSET', ledger, key, string.format('%s %s %s %s', uid, reserved, wanted, us))
+    end
     -- A plan of an existing object may still be creating the reserved Jobs: its reservation stands until it is old. So
     -- does one that was made since the counting began, which may have missed the object.
     local kept = tonumber(us) >= began or (one.uid ~= '' and one.uid == uid and now - tonumber(us) <= settled)

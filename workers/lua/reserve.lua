@@ -46,7 +46,9 @@ local function turns_of(key, known)
   for f = 1, #all, 2 do
     local us, of = string.match(all[f + 1], '^(%d+) (.*)$')
     if all[f] == me or known[all[f]] then
-      turns[all[f]] = tonumber(us) or 0
+      local turn = tonumber(us) or 0
+      -- One that is still to come was taken before the clock was set back: it counts as the longest ago.
+      turns[all[f]] = turn <= now and turn or 0
       by = all[f] == me and of or by
     else
       redis.call('HDEL', key, all[f])

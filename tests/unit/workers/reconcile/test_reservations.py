@@ -297,6 +297,41 @@ async def test_the_turn_of_an_object_that_is_gone_is_forgotten(rig, monkeypatch)
     assert Ref(SCALED_JOB, "default", "a").key.encode() not in await rig.client.hkeys(turns)
 
 
+async def set_back(rig, hours=1):
+    """The broker's clock: what the ledgers say of moments lies as much ahead."""
+    for ledger in await rig.client.keys(f"{KEYS.tag}:limit:*"):
+        place = 0 if ledger.endswith(b":turns") else 3
+        for key, value in (await rig.client.hgetall(ledger)).items():
+            if key != b"#":
+                words = value.split(b" ")
+                words[place] = b"%d" % (int(words[place]) + hours * 3_600_000_000)
+                await rig.client.hset(ledger, key, b" ".join(words))
+
+
+async def test_a_clock_that_was_set_back_keeps_no_reservation_of_an_object_that_is_gone(rig, monkeypatch):
+    monkeypatch.setattr(module, "RECOUNT", 0.0)
+    await rig.works("a", 6)
+    await rig.drop("a")
+    await set_back(rig)
+    assert await rig.ask("b", 6) == 0, "a plan of that time may still be under way"
+    assert await rig.ask("b", 6) == 6
+
+
+async def test_a_clock_that_was_set_back_keeps_nobody_from_its_turn(rig):
+    rig.limit = 1
+    for name in "aba":
+        await rig.works(name, 5)
+    await set_back(rig)
+    had = []
+    for _ in range(4):
+        busy = next(name for name in "ab" if rig.jobs[name])
+        await rig.jobs_of(busy, 0)
+        for name in (busy, *"ab"):
+            await rig.works(name, 5)
+        had += [name for name in "ab" if rig.jobs[name]]
+    assert set(had) == set("ab"), had
+
+
 async def test_jobs_beyond_the_limit_stay_and_no_more_are_made(rig):
     await rig.jobs_of("a", 8)
     assert await rig.ask("a", 9) == 8
