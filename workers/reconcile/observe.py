@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeVar
 
@@ -25,6 +25,10 @@ from workers.handoff.readings import Readings
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: Microseconds by which an entry may have been stored after its observation began: that takes several round trips. What
+#: lies further ahead was stored before the broker's clock was set back.
+AHEAD = 60_000_000
 
 
 class Observer:
@@ -89,10 +93,13 @@ class _Observation:
 
     def snapshot(self, at: int) -> Snapshot:
         """Returns the snapshot. at: when it was observed (microseconds, broker's clock)."""
+        children = {**self.found.children, **self.grandchildren}
+        if self.reading is not None and self.reading.started <= at:
+            children = {kind_id: _before_set_back(entries, at) for kind_id, entries in children.items()}
         return Snapshot(
             ref=self.ref,
             body=self.body,
-            children={**self.found.children, **self.grandchildren},
+            children=children,
             unowned=self.found.unowned,
             referrers=self.found.referrers,
             cluster_wide=self.cluster_wide,
@@ -307,6 +314,13 @@ def _unseen(lease: Lease, controller: Controller, observed: Observations) -> Sta
     return None
 
 
+def _before_set_back(entries: tuple[CachedObject, ...], at: int) -> tuple[CachedObject, ...]:
+    """Returns the entries; those that were stored before the clock was set back are older than every moment since."""
+    if all(entry.seen <= at + AHEAD for entry in entries):
+        return entries
+    return tuple(replace(entry, seen=0) if entry.seen > at + AHEAD else entry for entry in entries)
+
+
 def _left_something(found: Observation) -> bool:
     return any(not child.gone for children in found.children.values() for child in children)
 
@@ -327,6 +341,7 @@ def _relative(ref: Ref, entry: CachedObject | None, observed: Observations, seen
     if entry is not None:
         return entry.body
     age = observed.ages[ref.kind.id]
-    if age is None or observed.now - age * 1e6 < seen:
+    # Of an object that was stored before the clock was set back all that is known of the kind is later.
+    if age is None or observed.now - age * 1e6 < seen <= observed.now + AHEAD:
         raise Stale(f"{ref} is not known, and may be soon")
     return None

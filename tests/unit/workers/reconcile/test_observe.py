@@ -9,6 +9,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from scheduler.keys import Keys
 from scheduler.queue import UNSETTLED, Failed, Lane, RetryBackoff
+from tests.support import broker_clock
 from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import KEYS, OWNER, owned
@@ -155,6 +156,39 @@ async def test_a_relative_is_missing_only_as_far_as_its_kind_is_known(entry, wor
     await worker.lane.mark([OWNER.key], forgive=True)
     await worker.consume()
     assert [list(snapshot.relatives.values()) for snapshot in worker.snapshots][-1:] == [[None]]
+
+
+async def set_back(client, *kinds):
+    """The broker's clock by an hour: what is stored of these kinds was stored at moments that are to come."""
+    for kind in kinds:
+        objects = f"{KEYS.tag}:objects:{kind.id}"
+        for name, value in (await client.hgetall(objects)).items():
+            version, seen, rest = value.split(b" ", 2)
+            await client.hset(objects, name, b"%b %d %b" % (version, int(seen) + 3_600_000_000, rest))
+
+
+async def test_after_a_clock_was_set_back_a_relative_is_missing_again_once_its_kind_is_known(worker, fake_redis):
+    worker = await worker(spec={"relatives": ["owner"]})
+    await set_back(fake_redis, SCALED_JOB)
+    await worker.consume()
+    assert [list(snapshot.relatives.values()) for snapshot in worker.snapshots] == [[None]]
+
+
+@cases(("a reading since", 0, False), ("a reading before", 1800, True))
+async def test_a_reading_after_a_clock_was_set_back_is_newer_than_what_was_stored_before(
+    ahead, is_news, worker, fake_redis
+):
+    """Else the Jobs of that time would count as made since the reading, until the clock has come as far again."""
+    worker = await worker()
+    worker.cluster.add(JOB, owned("a", worker.owner))
+    await worker.follow()
+    await set_back(fake_redis, JOB)
+    started = await broker_clock.now(fake_redis) + ahead * 1_000_000
+    await worker.readings.put_many({OWNER.key: Reading(id=7, started=started, generation=1)}, worker.lane)
+    await worker.consume()
+    (snapshot,) = worker.snapshots
+    (job,) = snapshot.children[JOB.id]
+    assert (job.seen >= snapshot.reading.started) is is_news
 
 
 @cases(("one that we made", True), ("never heard of", False))
