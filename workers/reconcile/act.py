@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -142,6 +143,12 @@ class _Run:
         self._made: dict[Ref, Object] = {}
         # Children that an earlier plan created: they are no news.
         self._known: set[Ref] = set()
+
+    @cached_property
+    def _observed_children(self) -> Mapping[Ref, Object]:
+        """The children by their addresses, as the decision saw them; those that exist."""
+        entries = (entry for kind in self._snapshot.children.values() for entry in kind)
+        return {entry.ref: entry.body for entry in entries if entry.body is not None}
 
     async def step(self, step: Step) -> None:
         name = type(step).__name__
@@ -313,7 +320,13 @@ class _Run:
                 raise
             return
         if answer.get("kind") == step.ref.kind.kind and "deletionTimestamp" in answer["metadata"]:
-            await self._effects.add(step.ref.kind, ObjectVersion.left(step.ref.kind, answer))
+            change = ObjectVersion.left(step.ref.kind, answer)
+            known = self._observed_children.get(step.ref)
+            if known is not None and answer.get("status") != known.get("status"):
+                # Not by the deletion: the watch shows this version, too, and it would mark nothing.
+                await self._store_read(step.ref, change)
+            else:
+                await self._effects.add(step.ref.kind, change)
         else:
             await self._effects.add(step.ref.kind, ObjectVersion.gone(step.ref, step.uid))
 

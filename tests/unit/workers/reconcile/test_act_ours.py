@@ -4,12 +4,14 @@ from contextlib import nullcontext
 
 import pytest
 
+from scheduler.queue import Done
 from tests.support.tables import cases, for_each
-from tests.unit.workers.acting import HELD, TAKEN
+from tests.unit.workers.acting import HELD, OWNER, TAKEN
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, POD, POD_GROUP, SCALED_JOB, SECRET, Kind, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.controllers.keda.scaledobject import rivals
-from workers.decision.plan import Create, Delete, Discard, PatchStatus, RecordEvent, Scale, Together
+from workers.decision.plan import Create, Delete, Discard, PatchStatus, Plan, RecordEvent, Scale, Together
+from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists, Conflict, Forbidden
 
 
@@ -111,6 +113,27 @@ async def test_finalizers_go_together_and_are_counted(rig):
     await rig.act(Together(steps, then=RecordEvent("Normal", "Let", "{done} go")))
     assert rig.recorder.records == [("Let", "9 go")]
     assert not any(rig.cluster.objects[step.ref]["metadata"].get("finalizers") for step in steps)
+
+
+@cases(("nothing", {}, False), ("its end", {"succeeded": 1}, True))
+async def test_what_else_happened_to_a_child_until_it_was_deleted_is_news(happened, is_news, rig):
+    """A finalizer keeps it, and the watch shows the same version: no other change would ask for a decision."""
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
+    observed, taken_off = await rig.held()
+    leases = (await rig.lane.claim(10)).leases
+    rig.cluster.add(JOB, {**observed, "status": happened})
+
+    async def deleting(ref, **options):
+        left = rig.cluster.objects[ref]
+        return rig.cluster.add(JOB, {**left, "metadata": {**left["metadata"], "deletionTimestamp": "2026-03-01"}})
+
+    rig.cluster.delete = deleting
+    children = {JOB.id: await rig.store.children(JOB, rig.owner["metadata"]["uid"])}
+    step = Delete(taken_off.ref, taken_off.uid)
+    await rig.actor.act(Snapshot(OWNER, rig.owner, children=children), Plan((step,)), rig.check)
+    await rig.lane.finish([(lease, Done()) for lease in leases])
+    assert (OWNER.key in await rig.claimed()) is is_news
+    assert (await rig.store.get(taken_off.ref)).body["status"] == happened
 
 
 async def test_another_object_under_the_same_name_is_not_deleted(rig):
