@@ -264,11 +264,11 @@ class Reflector:
         if self._table:
             for event in moved:
                 self._table.update(event.object, deleted=event.type == "DELETED")
-        # Only now: a burst that could not be stored is watched again.
-        if readable:
-            stream.version = readable[-1].object["metadata"]["resourceVersion"]
         if self._selector and await self._hides_one_of(moved):
             raise errors.Gone("an object that had stopped matching the selector matches it again")
+        # Only now: a burst that could not be stored, or compared with the store, is watched again.
+        if readable:
+            stream.version = readable[-1].object["metadata"]["resourceVersion"]
 
     async def _hides_one_of(self, events: Sequence[WatchEvent]) -> bool:
         """Returns True if one of these living objects is a tombstone in the store.

@@ -1,13 +1,14 @@
 """The informer against a cluster that breaks in every way a watch can, and against a broker that is flushed."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import redis.asyncio as redis_async
+from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
@@ -16,10 +17,11 @@ from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref
-from workers.api.kinds import JOB, Kind
+from workers.api.kinds import JOB, Kind, Ref
 from workers.cache.reflector import ECHOES, Pace, Reflector
 from workers.cache.store import Applied, LeadershipLost, ObjectVersion, Store
 from workers.client.rest import WatchEvent
+from workers.decision.snapshot import CachedObject
 from workers.errors import Unavailable
 
 QUICK = Pace(relist=3600, watch=3600, beat=0.01, probe=0.03, base=0.01, cap=0.05)
@@ -160,6 +162,26 @@ async def test_an_object_that_matches_the_selector_again_comes_back(rig: Reflect
         rig.cluster.put(JOB, job("a", 0))
         await eventually(rig.in_step)
         assert rig.cluster.lists == 2
+
+
+async def test_an_object_that_matches_the_selector_again_comes_back_although_the_broker_was_away(
+    rig: ReflectorRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get_many, failures = rig.store.get_many, iter((BrokerAway("connection refused"),))
+
+    async def failing_once(refs: Sequence[Ref]) -> list[CachedObject | None]:
+        if refs and (error := next(failures, None)):
+            raise error
+        return await get_many(refs)
+
+    rig.cluster.put(JOB, job("a", 0))
+    async with rig.informing(selector="team=data"):
+        await eventually(rig.in_step)
+        rig.cluster.remove(ref(JOB, "a"))
+        await eventually(rig.in_step)
+        monkeypatch.setattr(rig.store, "get_many", failing_once)
+        rig.cluster.put(JOB, job("a", 0))
+        await eventually(rig.in_step)
 
 
 async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
