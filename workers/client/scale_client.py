@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 AUTOSCALERS = 15.0
 #: Seconds after which the listing of a namespace that was not asked about is forgotten.
 FORGOTTEN = 3600.0
+#: Errors of an answer in another form than the API's, such as that of a third party's server of an API group.
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class Scales:
@@ -56,6 +58,8 @@ class Scales:
             return Scalable(error=f"{target.kind} {namespace}/{target.name} does not exist", missing=True)
         except (ClusterError, TimeoutError) as error:
             return Scalable(error=str(error) or "the API server took too long")
+        except _UNREADABLE as error:
+            return Scalable(error=f"{target.kind} {namespace}/{target.name}: {_unreadable(error)}")
 
     async def _read(self, namespace: str, target: ScaleTarget) -> Scalable:
         resource = await self._resources.find(target.api_version, target.kind)
@@ -119,7 +123,15 @@ class Scales:
             return replace(found, usage_error="the cluster has no resource metrics API (metrics.k8s.io)")
         except ClusterError as error:
             return replace(found, usage_error=f"the resource metrics API: {error}")
-        return replace(found, pods=tuple(pods), usage={each["metadata"]["name"]: each for each in metrics})
+        try:
+            usage = {each["metadata"]["name"]: each for each in metrics}
+        except _UNREADABLE as error:
+            return replace(found, usage_error=f"the resource metrics API: {_unreadable(error)}")
+        return replace(found, pods=tuple(pods), usage=usage)
+
+
+def _unreadable(error: Exception) -> str:
+    return f"an answer cannot be read: {type(error).__name__}: {error}"
 
 
 def _scaled_by(autoscaler: Object) -> tuple[str, str, str]:

@@ -84,6 +84,9 @@ async def test_replicas(answer, found):
     ("away", {POOL_SCALE: Unavailable("away")}, TARGET, "away", False),
     ("discovery is away", {"/apis/apps/v1": Unavailable("away")}, TARGET, "away", False),
     ("too slow", {POOL_SCALE: TimeoutError()}, TARGET, "too long", False),
+    ("not JSON", {"/apis/apps/v1": "<html>"}, TARGET, "Deployment team/pool: an answer cannot be read", False),
+    ("half of JSON", {POOL_SCALE: ValueError("unexpected end")}, TARGET, "unexpected end", False),
+    ("without metadata", {POOL_SCALE: {"spec": {"replicas": 1}}}, TARGET, "KeyError", False),
 )
 async def test_what_cannot_be_read_is_not_zero(answers, target, error, missing):
     found = await Scales(Server(answers)).read("team", target)
@@ -132,6 +135,7 @@ async def test_what_the_pods_consume_is_read_by_their_selector():
     ("away", "app=pool", Unavailable("503"), "the resource metrics API: 503"),
     ("not allowed", "app=pool", Forbidden("no", status=403), "the resource metrics API: no"),
     ("no selector", None, [], "no selector"),
+    ("metrics of no pod", "app=pool", [{"containers": []}], "the resource metrics API: an answer cannot be read"),
 )
 async def test_without_metrics_the_replicas_are_known_all_the_same(selector, answer, error):
     found = await Scales(Server({POOL_SCALE: scale(5, selector)}, [], answer)).read("team", CONSUMING)
