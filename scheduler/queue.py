@@ -117,7 +117,14 @@ class Failed:
     within: float | None = None
 
 
-Outcome = Done | Requeue | RequeueAt | Failed
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The key was not worked on; ready again after so many seconds. Its failures stay, and so does their reason."""
+
+    after: float
+
+
+Outcome = Done | Requeue | RequeueAt | Failed | Postponed
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +235,8 @@ class Lane:
         self.keys = keys.lane(name)
         self.lease = lease
         self.slots = slots
-        #: Called after each call of this object that booked a key: by `RequeueAt`, or for the end of a backoff.
+        #: Called after each call of this object that booked a key: by `RequeueAt`, `Postponed`, or for the end of a
+        #: backoff.
         self.booked: Callable[[], None] = lambda: None
         self._client = client
         self._backoff = backoff
@@ -331,7 +339,7 @@ class Lane:
     def finishing(self, outcomes: Sequence[tuple[Lease, Outcome]]) -> "Finishing":
         """Returns the call of the script that settles these leases (at most `PIECE`), to be joined with another."""
         leases, args = self._outcomes(outcomes)
-        books = any(isinstance(outcome, RequeueAt | Failed) for _, outcome in outcomes)
+        books = any(isinstance(outcome, RequeueAt | Failed | Postponed) for _, outcome in outcomes)
         return Finishing(
             (self.keys.call(uuid.uuid4().hex), *self._lane),
             (self._now(), self.slots, self._lease, self._base, self._cap, *args),
@@ -397,6 +405,8 @@ class Lane:
             case Failed(reason, after, within):
                 longest = self._cap if within is None else _micros(within)
                 return 3, (1.0 - self._backoff.jitter * random(), _micros(after or 0.0), longest, reason)
+            case Postponed(after):
+                return 3, (-1, _micros(after), 0, "")
 
 
 def _micros(seconds: float) -> int:

@@ -10,7 +10,8 @@
 --         done        key, token
 --         requeue     key, token
 --         requeue at  key, token, due moment (us)
---         failed      key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
+--         failed      key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason.
+--                     Part -1: the key was not worked on, and waits the shortest; its failures stay as they are
 -- Answer: {notifications to send, the stale ones, as their places in the order above, from 0, ...}
 -- Replay: returns the kept answer: after the first call the tokens are gone, and all leases would look stale.
 -- include: clock
@@ -55,8 +56,10 @@ local answer = { 0 }
 local function back_off(key, at)
   local known = redis.call('HGET', of.failures, key)
   local remembered, wait = failed(known, ARGV[at + 5], base, math.min(cap, tonumber(ARGV[at + 4])))
-  failing[#failing + 1] = key
-  failing[#failing + 1] = remembered
+  if tonumber(ARGV[at + 2]) >= 0 then
+    failing[#failing + 1] = key
+    failing[#failing + 1] = remembered
+  end
   later[#later + 1] = now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
   later[#later + 1] = key
 end

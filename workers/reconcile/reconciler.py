@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from random import uniform
 
-from scheduler.queue import UNSETTLED, ClaimedKeys, Done, Failed, Lease, Outcome, Requeue, RequeueAt
+from scheduler.queue import UNSETTLED, ClaimedKeys, Done, Failed, Lease, Outcome, Postponed, Requeue, RequeueAt
 from workers.decision import plan as steps
 from workers.decision.controller import Controller
 from workers.decision.limits import LimitReservation
@@ -109,15 +109,13 @@ class Reconciler:
             return claimed, []
         leases: list[Lease] = []
         refused: list[tuple[Lease, Outcome]] = []
-        now, clock = time.monotonic(), self._clock().timestamp()
+        now = time.monotonic()
         for lease in claimed:
             kind, _, rest = lease.key.partition("/")
             namespace = rest.partition("/")[0]
             if namespace in full:
                 process.RECONCILES.labels(kind, "namespace is full").inc()
-                back = self._bulkhead.comes_back(namespace, now)
-                again = RequeueAt(clock + back) if lease.expired is None else Failed(lease.reason or "", back, back)
-                refused.append((lease, again))
+                refused.append((lease, Postponed(self._bulkhead.comes_back(namespace, now))))
             else:
                 leases.append(lease)
         return leases, refused

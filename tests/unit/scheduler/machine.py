@@ -13,7 +13,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from redis.asyncio import Redis
 
 from scheduler.keys import Keys, LaneKeys
-from scheduler.queue import UNSETTLED, Done, Failed, Lane, Lease, Outcome, Requeue, RequeueAt, RetryBackoff
+from scheduler.queue import (
+    UNSETTLED,
+    Done,
+    Failed,
+    Lane,
+    Lease,
+    Outcome,
+    Postponed,
+    Requeue,
+    RequeueAt,
+    RetryBackoff,
+)
 from tests.unit.scheduler.model import SECOND, Model
 
 # The second failure in a row waits for longer than a lease lasts, the third for the cap.
@@ -203,8 +214,9 @@ class QueueMachine(RuleBasedStateMachine):
         failed = st.sampled_from(
             [Failed("no"), Failed("not yet", after=9.0), Failed("away", within=3.0), Failed(f"{UNSETTLED}?", after=5.0)]
         )
+        postponed = seconds.map(lambda after: Postponed(float(after)))
         if self.moody:
-            return failed
+            return st.one_of(failed, failed, postponed)
         return st.one_of(
             st.just(Done()),
             st.just(Done()),
@@ -212,6 +224,7 @@ class QueueMachine(RuleBasedStateMachine):
             st.just(Requeue()),
             seconds.map(lambda after: RequeueAt(self.now / SECOND + after)),
             failed,
+            postponed,
         )
 
     @rule(after=seconds)
@@ -291,7 +304,7 @@ def _failures(text: str) -> tuple[int, str]:
 
 def _order(outcome: Outcome) -> int:
     """The order in which one call carries outcomes out, by kind."""
-    return [Done, Requeue, RequeueAt, Failed].index(type(outcome))
+    return [Done, Requeue, RequeueAt, Failed, Postponed].index(type(outcome))
 
 
 def on_server(url: str) -> type[QueueMachine]:

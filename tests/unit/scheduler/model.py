@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from scheduler.queue import UNSETTLED, Done, Failed, Outcome, Requeue, RequeueAt
+from scheduler.queue import UNSETTLED, Done, Failed, Outcome, Postponed, Requeue, RequeueAt
 
 SECOND = 1_000_000
 EXPIRED = "the lease expired at {}: its holder died or stood still"
@@ -68,6 +68,9 @@ class Model:
                 self._fail(key, reason)
                 longest = self._wait(key) if within is None else round(within * SECOND)
                 self.later[key] = now + max(min(self._wait(key), longest), round((after or 0) * SECOND))
+                return True
+            case Postponed(after):
+                self.later[key] = now + round(after * SECOND)
                 return True
             case Done():
                 self.later.pop(key, None)

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.keys import Keys
-from scheduler.queue import Done, Failed, Lane, Outcome, Requeue, RequeueAt, RetryBackoff, Stats
+from scheduler.queue import Done, Failed, Lane, Outcome, Postponed, Requeue, RequeueAt, RetryBackoff, Stats
 from tests.support.bookings import book
 from tests.support.tables import cases, for_each
 from tests.unit.scheduler.conftest import Clock
@@ -105,6 +105,20 @@ async def test_a_wait_grows_with_each_failure_in_a_row_to_the_cap_and_success_re
     await lane.mark([A])
     (lease,) = (await lane.claim(1)).leases
     assert (lease.failures, lease.reason) == (0, None)
+
+
+async def test_a_key_that_was_not_worked_on_keeps_its_failures_and_comes_back_when_it_was_told(
+    lane: Lane, clock: Clock
+) -> None:
+    await lane.mark([A])
+    await work_off(lane, Failed("no"))
+    clock.forward(1)
+    await lane.sweep()
+    await work_off(lane, Postponed(0.5))
+    clock.forward(0.5)
+    await lane.sweep()
+    (lease,) = (await lane.claim(1)).leases
+    assert (lease.failures, lease.reason) == (1, "no")
 
 
 async def test_a_wait_is_shortened_by_chance_and_never_by_more_than_the_jitter(fake_redis: Redis, clock: Clock) -> None:
@@ -326,6 +340,7 @@ class TestNotifications:
     ("come back", RequeueAt(1_700_000_030), 30),
     ("requeued", Requeue(), "as booked"),
     ("failed", Failed("no"), 1),
+    ("put off", Postponed(30.0), 30),
 )
 @cases(("no booking", None), ("an earlier booking", 20), ("a later booking", 50))
 async def test_an_outcome_replaces_a_booking_unless_it_only_asks_for_another_turn(

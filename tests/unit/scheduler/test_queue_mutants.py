@@ -53,6 +53,7 @@ MUTANTS = {
         "later[#later + 1] = now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))",
         "later[#later + 1] = now",
     ),
+    "what was not worked on fails": ("finish", "if tonumber(ARGV[at + 2]) >= 0 then", "if true then"),
     "waiting for longer than the backoff is not possible": (
         "finish",
         "math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))",

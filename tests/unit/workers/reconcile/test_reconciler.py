@@ -7,8 +7,10 @@ from datetime import timedelta
 from redis.exceptions import ConnectionError as BrokerAway
 
 from scheduler.queue import Done
+from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, owned
+from tests.unit.workers.reconciling import NOON
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.decision.limits import LimitReservation
 from workers.decision.plan import NOTHING, ComeBack, Create, PatchStatus, Plan, Together
@@ -110,6 +112,28 @@ async def test_a_decision_that_crashes_fails_its_own_key_and_no_other(worker):
     assert {snapshot.ref.name for snapshot in worker.snapshots} == {"work", "fine"}
     stats = await worker.lane.stats()
     assert (stats.failing, stats.leased) == (1, 0)
+
+
+async def test_a_key_that_finds_its_namespace_full_keeps_its_failures(worker, monkeypatch):
+    def decide(snapshot, now):
+        raise KeyError("spec")
+
+    worker = await worker(decide)
+    await worker.consume()
+    monkeypatch.setattr(worker.reconciler._bulkhead, "full", lambda: {"default"})
+    monkeypatch.setattr(worker.reconciler._bulkhead, "comes_back", lambda namespace, now: 0.0)
+    # The clock of a process may be wrong: the wait is the broker's.
+    worker.reconciler._clock = lambda: NOON + timedelta(days=3650)
+    await worker.lane.mark([OWNER.key], forgive=False)
+    await eventually(lambda: moved(worker))
+    await worker.consume()
+    await eventually(lambda: moved(worker))
+    (lease,) = (await worker.lane.claim(1)).leases
+    assert (lease.failures, lease.reason) == (1, "KeyError: 'spec'")
+
+
+async def moved(worker):
+    return (await worker.lane.sweep()).moved
 
 
 STAGE = Together((Create(JOB, owned("a", {"metadata": {"name": "work", "uid": "u"}})),), meanwhile=())
