@@ -9,6 +9,7 @@ from datetime import datetime
 from random import uniform
 
 from scheduler.queue import UNSETTLED, ClaimedKeys, Done, Failed, Lease, Outcome, Postponed, Requeue, RequeueAt
+from workers.api.kinds import Object
 from workers.decision import plan as steps
 from workers.decision.controller import Controller
 from workers.decision.limits import LimitReservation
@@ -33,6 +34,9 @@ _EXPECTED = (ClusterError, Stale, UserError)
 AWAY = 5.0
 #: Seconds until a proof that was asked for has been given, and the failures after which it is less likely.
 PROVED, PROOFS = 0.25, 6
+#: Seconds for which the field to blame is looked for: of a large object it takes thousands of decisions, and all other
+#: work of the process stands still meanwhile.
+BLAMING = 1.0
 #: A wait that the API server asks for is prolonged at random by up to this part: those it refused together come apart.
 SPREAD = 0.5
 
@@ -127,8 +131,14 @@ class Reconciler:
         """Returns the failure of an object that cannot be decided on; an Event names the field that is to blame."""
         body = snapshot.body
         if body is not None and not (isinstance(error, _EXPECTED) or is_outage(error)):
-            field = unreadable_field.find(body, lambda changed: self._decide(replace(snapshot, body=changed)))
-            if field:
+            until = time.monotonic() + BLAMING
+
+            def decide(changed: Object) -> Plan:
+                if time.monotonic() > until:
+                    raise TimeoutError
+                return self._decide(replace(snapshot, body=changed))
+
+            if field := unreadable_field.find(body, decide):
                 error = UserError(f"{field}: cannot be read: {type(error).__name__}: {error}")
                 self._actor.recorder.record(snapshot.ref.kind, body, RecordEvent("Warning", "Unreadable", str(error)))
         return self._failed(lease, error)

@@ -3,12 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from tests.support.tables import for_each
 from tests.unit.workers.acting import OWNER
 from workers.api.kinds import SCALED_JOB
 from workers.decision.plan import NOTHING
 from workers.errors import UserError
-from workers.reconcile import unreadable_field
+from workers.reconcile import reconciler, unreadable_field
 
 BODY: dict[str, Any] = {
     "metadata": {"name": "a", "annotations": {"n": "1"}},
@@ -76,6 +78,24 @@ async def test_an_event_names_the_field_and_the_key_backs_off(worker: Any) -> No
     assert reason == "Unreadable"
     assert message.startswith("spec.limit: cannot be read: ValueError")
     assert [kind for kind, _ in rig.recorder.regarding] == [SCALED_JOB]
+    assert (await rig.lane.stats()).failing == 1
+
+
+async def test_the_field_is_looked_for_no_longer_than_other_work_can_wait(
+    worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decide_on(snapshot: Any, _now: Any) -> Any:
+        int(snapshot.body["spec"].get("limit", 0))
+        return NOTHING
+
+    monkeypatch.setattr(reconciler, "BLAMING", -1.0)
+    rig = await worker(decide_on)
+    rig.own(spec={"limit": "many"})
+    await rig.follow()
+    await rig.lane.mark([OWNER.key])
+    await rig.consume()
+    assert len(rig.snapshots) == 1
+    assert not rig.recorder.records
     assert (await rig.lane.stats()).failing == 1
 
 
