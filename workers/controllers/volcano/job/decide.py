@@ -240,7 +240,7 @@ def _kill(draft: _Draft, progress: JobProgress) -> _End:
     """Deletes the pods that a restart targets; the restart goes on when none of them is left."""
     removal = killing.removal(draft.view, progress, draft.site)
     if removal.steps or progress.killing != draft.view.memory.killing:
-        return _End(_remove(draft, progress, removal, draft.resources), progress, draft.now)
+        return _End(_remove(draft, progress, removal, killing.resources(draft.view)), progress, draft.now)
     return _restart(draft, replace(progress, killing=()))
 
 

@@ -1,6 +1,6 @@
 """Deletion of a job's pods, and after a full kill of the plugins' objects and the PodGroup; claims stay."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workers.api.kinds import POD, POD_GROUP, Object, ref_of
@@ -48,6 +48,15 @@ def removal(view: ObservedJob, progress: JobProgress, site: Site) -> Removal:
         full = progress.phase not in phases.AT_WORK
     rest = tuple(_rest(view, site)) if full else ()
     return Removal(victims, (*deletion(victims), *rest))
+
+
+def resources(view: ObservedJob) -> Mapping[str, str]:
+    """Returns `status.controlledResources` with the plugins that may have created objects.
+
+    In Restarting nothing but the status says that there may be Secrets.
+    """
+    known = view.memory.controlled_resources or {}
+    return {**known, **plugins.resources(view.job)} if _may_have_secrets(view) else known
 
 
 def is_plugin(resource: str) -> bool:

@@ -303,6 +303,15 @@ def test_a_deleted_secret_is_created_again_before_a_pod_that_needs_it():
     assert (cluster.alive(), "Secret" in cluster.kinds()) == (ALL, True)
 
 
+@for_each(*range(9))
+def test_a_secret_of_a_plan_that_was_cut_short_goes_with_the_end_of_a_partial_restart(budget):
+    cluster = VcJobCluster(vcjob(plugins={"ssh": []}, maxRetry=1))
+    cluster.budget = budget
+    cluster.sync()
+    cluster.command("RestartTask").settle()
+    assert (cluster.phase, cluster.kinds()) == ("Failed", set())
+
+
 def test_a_deleted_podgroup_is_created_again():
     cluster = begun()
     name = cluster.group["metadata"]["name"]
