@@ -89,7 +89,7 @@ def growth(
 
 #: Kinds that a round observes completely.
 EVERYWHERE: tuple[Kind, ...] = (QUEUE, POD_GROUP, NODE, POD, PRIORITY_CLASS, RESOURCE_QUOTA)
-#: Interval of rounds while groups wait: pods without a gang, and time, make room as well.
+#: Interval of rounds while groups wait, and after writes: pods without a gang, and time, make room as well.
 INTERVAL = timedelta(seconds=1)
 #: Pause after a round (seconds per object, and at most): rounds take no more than about a third of a process.
 PAUSE, LONGEST_PAUSE = 1e-4, 2.0
@@ -131,12 +131,12 @@ def admit(snapshot: Snapshot, now: datetime, rules: GangRules = DEFAULT_RULES) -
         steps += _reclaiming(outcome.reclaimed, outcome.beneficiary, now)
     size = sum(len(entries) for entries in snapshot.cluster_wide.values())
     rest = (HoldKey(min(size * PAUSE, LONGEST_PAUSE)),) if size > FEW else ()
-    waits = outcome.waiting or outcome.growth.waits
-    if not steps and not waits:
+    if not steps and not (outcome.waiting or outcome.growth.waits):
         return Plan(rest)
-    back = (ComeBack(now + INTERVAL),) if waits else ()
+    # A refused patch changes no object: nothing but the next round repeats it.
+    back = ComeBack(now + INTERVAL)
     more = f", {len(outcome.growth.pods)} pods more" if outcome.growth.pods else ""
-    return Plan((*steps, *rest, *back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
+    return Plan((*steps, *rest, back), f"{len(outcome.admitted)} gangs admitted{more}, {len(outcome.waiting)} wait")
 
 
 def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -> RoundOutcome:

@@ -169,8 +169,8 @@ def test_the_round_lets_pods_go_so_many_at_a_time_and_comes_back() -> None:
     assert all(isinstance(step, Patch) and step.ref.kind == POD for step in patches)
     assert patches[0].body == {"spec": {"schedulingGates": None}}  # type: ignore[union-attr]
     assert isinstance(plan.steps[-1], ComeBack)
-    again = rounds.admit(everything(**seen(elastic("gang"))), NOW)
-    assert not [step for step in again.steps if isinstance(step, ComeBack)]
+    rest = rounds.admit(everything(**seen(elastic("gang"))), NOW)
+    assert isinstance(rest.steps[-1], ComeBack), "the API server may refuse a patch"
 
 
 @cases(
