@@ -71,7 +71,8 @@ def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) ->
         waits = _waiting(view, lost) if lost else _group_problem(view)
         return TaskWork(first=first, lost=lost, resources=resources, problem=waits)
     done = _pods(view, progress, site, now)
-    return replace(done, first=first, lost=lost, resources=resources, problem=missing or _waiting(view, lost))
+    problem, back = missing or _waiting(view, lost), done.back or (now + RECHECK if missing else None)
+    return replace(done, first=first, lost=lost, resources=resources, problem=problem, back=back)
 
 
 def _missing(view: ObservedJob) -> TaskProblem | None:

@@ -201,6 +201,16 @@ def test_a_queue_that_goes_while_the_job_runs_takes_nothing_with_it():
     assert cluster.phase == "Completed"
 
 
+def test_a_job_at_work_whose_queue_goes_looks_for_it_again():
+    """The creation of a queue does not notify the Job."""
+    cluster = begun()
+    del cluster.objects[Ref(QUEUE, "", "default")]
+    cluster.delete("train-worker-1").settle()
+    assert (cluster.phase, cluster.state["reason"], cluster.back) == ("Running", "QueueNotFound", 5)
+    cluster.put(Ref(QUEUE, "", "default"), {"metadata": {"name": "default"}}).wait(5)
+    assert (cluster.alive(), cluster.state["reason"], cluster.back) == (ALL, "TooFewPods", None)
+
+
 def test_a_missing_claim_is_named_and_looked_for_again():
     cluster = VcJobCluster(vcjob(THREE, volumes=[{"mountPath": "/data", "volumeClaimName": "shared"}])).settle()
     assert (cluster.state["reason"], cluster.state["message"]) == ("PVCNotFound", "pvc shared not found")
