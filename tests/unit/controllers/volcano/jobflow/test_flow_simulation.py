@@ -85,6 +85,12 @@ def check_freshness(cluster: Cluster) -> None:
     written = {id: node_progress.read(each) for id, each in (cluster.status.get("entries") or {}).items()}
     known = {node.id: written.get(node.id, node_progress.Track()) for node in graph.nodes}
     outcomes = {name: dependencies.outcome(known[node.id] for node in nodes) for name, nodes in graph.members.items()}
+    # No Job proves a skip: if its write was lost, and the flow failed or was cancelled next, it is never written.
+    outcomes |= {
+        name: node_progress.SKIPPED
+        for name, nodes in graph.members.items()
+        if outcomes[name] is None and not any(known[node.id].attempts for node in nodes)
+    }
     for entry in graph.order:
         ran = [known[node.id] for node in graph.members[entry.name] if known[node.id].over and known[node.id].job]
         if not ran:
