@@ -70,7 +70,7 @@ def work(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) ->
     if _group_waits(view):
         waits = _waiting(view, lost) if lost else _group_problem(view)
         return TaskWork(first=first, lost=lost, resources=resources, problem=waits)
-    done = _pods(view, progress, site, now)
+    done = _pods(view, progress, site, now, lost)
     problem, back = missing or _waiting(view, lost), done.back or (now + RECHECK if missing else None)
     return replace(done, first=first, lost=lost, resources=resources, problem=problem, back=back)
 
@@ -170,15 +170,19 @@ def _group_problem(view: ObservedJob) -> TaskProblem | None:
     return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
 
 
-def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -> TaskWork:
-    """Returns the surplus pods, and the missing pods that may be created."""
+def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime, lost: int = 0) -> TaskWork:
+    """Returns the surplus pods, and the missing pods that may be created. lost: number of pods that wait in vain."""
     if _group_waits(view):
         return TaskWork()
     replicas = {task.name: task.replicas for task in view.job.spec.tasks}
-    victims = tuple(
-        pod for pod in view.pods if not pod.leaving and _is_surplus(pod, replicas.get(pod.task, 0), progress.version)
-    )
     gang = _gang(view, progress)
+    broken = _broken(view, gang) if lost else frozenset()
+    victims = tuple(
+        pod
+        for pod in view.pods
+        if not pod.leaving
+        and (_is_surplus(pod, replicas.get(pod.task, 0), progress.version) or (pod.gated and pod.task in broken))
+    )
     places = list(islice(_free(view, gang), BATCH + 1)) if view.queue is not None else []
     made = tuple(places[:BATCH])
     bodies = tuple(_create(view, progress, site, place, gang) for place in made)
@@ -187,6 +191,19 @@ def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime) -
     making = (*_secrets(view, site), Together(bodies, otherwise=event), late) if bodies else ()
     more = len(places) > BATCH or len(victims) > BATCH
     return TaskWork(victims=victims, made=made, making=(*deletion(victims), *making), back=now if more else None)
+
+
+def _broken(view: ObservedJob, gang: Mapping[str, int]) -> Set[str]:
+    """Returns the tasks without which the gang can never be whole: gated pods of theirs would wait for ever."""
+    if sum(pod.placed and not pod.leaving for pod in view.pods) >= sum(gang.values()):
+        return frozenset()
+    there = _by_name(view)
+    found = (task for name in stalled(view.job, there) if (task := view.job.spec.task(name)) is not None)
+    return frozenset(
+        task.name
+        for task in found
+        if any(names.pod(view.job, task, index) not in there for index in range(gang.get(task.name, 0)))
+    )
 
 
 def _secrets(view: ObservedJob, site: Site) -> Iterator[Step]:

@@ -221,6 +221,22 @@ def test_a_gang_that_becomes_larger_among_pods_that_run_needs_no_admission() -> 
 
 
 @cases(
+    ("of its gang", ["train-b-0", "train-b-1"], ["train-a-0"], "Failed"),
+    ("beyond it", ["train-b-2"], ["train-a-0", "train-b-0", "train-b-1", "train-b-3"], "Pending"),
+)
+def test_held_back_pods_of_a_gang_that_can_never_be_whole_go(lost: list[str], left: list[str], phase: str) -> None:
+    """The gang of the second stage finds no nodes, backs out, and what it depended on has failed meanwhile."""
+    cluster = settled(task("a"), after("a", replicas=4, minAvailable=2), minAvailable=3)
+    cluster.run("train-a-0").settle().grouped("Pending").settle()
+    assert cluster.status.get("admittedMembers") is None, "the larger gang is admitted"
+    cluster.set("train-a-0", "Failed", 1)
+    for name in lost:
+        cluster.delete(name)
+    cluster.settle()
+    assert (cluster.phase, cluster.alive()) == (phase, left)
+
+
+@cases(
     ("all", {}, [task("a", 2)], {}),
     ("fewer", {"minTaskPods": {"a": 2, "b": 1}}, [task("a", 2), task("b", 2)], {"minAvailable": 3}),
     (
