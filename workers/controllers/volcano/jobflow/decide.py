@@ -395,7 +395,7 @@ def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, repor
         yield now
     if started.more or phases.following(outcome.phase, outcome.counts) != outcome.phase:
         yield now
-    if outcome.phase == phases.SUCCEED and view.spec.job_retain_policy == "delete":
+    if outcome.phase == phases.SUCCEED and view.spec.job_retain_policy == "delete" and view.jobs:
         yield now
     if outcome.phase in phases.FINAL:
         return

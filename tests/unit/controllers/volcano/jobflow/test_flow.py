@@ -233,6 +233,8 @@ def test_policy_delete_deletes_the_jobs_of_a_flow_that_succeeded_and_remembers_t
     assert (cluster.jobs, cluster.phase) == ({}, "Succeed")
     assert cluster.status["completedJobs"] == ["f-a"]
     assert cluster.made == ["f-a"]
+    cluster.reconcile()
+    assert cluster.back is None, "there is nothing left to do"
 
 
 def test_a_missing_template_is_named_and_awaited() -> None:
