@@ -143,7 +143,7 @@ def _after_deadlines(progress: JobProgress, view: ObservedJob, now: datetime) ->
     if limit is not None and now >= limit:
         text = f"at work since {times.render(progress.started or now)}, for longer than activeDeadlineSeconds"
         progress = transitions.applied(progress, JobRequest("TerminateJob", "DeadlineExceeded", text), view, now)
-    if progress.phase == "Pending" and (why := view.abandoned):
+    if progress.phase in ("Pending", "Running") and (why := view.abandoned):
         # The PodGroup is never checked again: the job would wait for ever.
         progress = transitions.applied(progress, JobRequest("TerminateJob", GIVEN_UP, why), view, now)
     return progress

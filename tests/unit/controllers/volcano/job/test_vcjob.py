@@ -154,6 +154,15 @@ def test_a_job_whose_gang_is_given_up_does_not_wait_for_ever(held, reason, phase
         assert cluster.group is None, "it would stand in line for nothing"
 
 
+def test_a_job_that_needs_no_pod_to_run_ends_when_its_gang_is_given_up():
+    none = [task("worker", 3, minAvailable=0)]
+    cluster = VcJobCluster(vcjob(*none, metadata={"generation": 2}, minAvailable=0), admitting=False).settle()
+    assert cluster.phase == "Running"
+    condition = {"type": "Unschedulable", "status": "True", "reason": "WaitingLimitExceeded", "message": "not within 2h"}
+    cluster.grouped("Pending", conditions=[condition]).settle()
+    assert (cluster.phase, cluster.state["reason"]) == ("Terminated", "WaitingLimitExceeded")
+
+
 def test_a_job_at_work_ignores_an_earlier_condition_of_its_group():
     cluster = begun()
     condition = {
