@@ -25,7 +25,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
     if node.entry.patch and node.entry.patch.job_spec:
         spec = patched(spec, flow_expressions.filled(node.entry.patch.job_spec, scope))
     if variables := _variables(scope):
-        spec = {**spec, "tasks": [_task(task, variables) for task in spec.get("tasks") or ()]}
+        spec = _with_variables(spec, variables)
     return {
         "apiVersion": VC_JOB.api_version,
         "kind": VC_JOB.kind,
@@ -66,23 +66,35 @@ def _variables(scope: FlowScope) -> dict[str, str]:
     return found
 
 
-def _task(task: Object, variables: Mapping[str, str]) -> Object:
-    template = task.get("template") or {}
-    pod = template.get("spec") or {}
+def _with_variables(spec: Object, variables: Mapping[str, str]) -> Object:
+    tasks = spec.get("tasks")
+    return {**spec, "tasks": [_task(task, variables) for task in tasks]} if isinstance(tasks, list) else spec
+
+
+def _task(task: Any, variables: Mapping[str, str]) -> Any:
+    """Returns a task with variables in its containers; malformed parts stay: the Job is refused for them."""
+    template = _object(_object(task).get("template"))
+    found = _object(template.get("spec"))
     containers = {
-        key: [_container(each, variables) for each in pod[key]]
+        key: [_container(each, variables) for each in found[key]]
         for key in ("initContainers", "containers")
-        if pod.get(key)
+        if isinstance(found.get(key), list)
     }
-    return {**task, "template": {**template, "spec": {**pod, **containers}}}
+    return {**task, "template": {**template, "spec": {**found, **containers}}} if containers else task
 
 
-def _container(container: Object, variables: Mapping[str, str]) -> Object:
-    own = list(container.get("env") or ())
-    there = {each.get("name") for each in own}
+def _container(container: Any, variables: Mapping[str, str]) -> Any:
+    own = _object(container).get("env") or []
+    if not isinstance(container, dict) or not isinstance(own, list):
+        return container
+    there = [_object(each).get("name") for each in own]
     # Prepended: a variable may refer to those before it.
     added = [{"name": name, "value": value} for name, value in variables.items() if name not in there]
     return {**container, "env": [*added, *own]}
+
+
+def _object(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}
 
 
 def patched(base: Any, patch: Any) -> Any:
@@ -112,4 +124,4 @@ def _patched_list(base: list[Object], patch: list[Object]) -> list[Object]:
 
 
 def _is_named_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) and "name" in each for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(_object(each).get("name"), str) for each in value)

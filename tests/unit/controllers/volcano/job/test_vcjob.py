@@ -158,7 +158,12 @@ def test_a_job_that_needs_no_pod_to_run_ends_when_its_gang_is_given_up():
     none = [task("worker", 3, minAvailable=0)]
     cluster = VcJobCluster(vcjob(*none, metadata={"generation": 2}, minAvailable=0), admitting=False).settle()
     assert cluster.phase == "Running"
-    condition = {"type": "Unschedulable", "status": "True", "reason": "WaitingLimitExceeded", "message": "not within 2h"}
+    condition = {
+        "type": "Unschedulable",
+        "status": "True",
+        "reason": "WaitingLimitExceeded",
+        "message": "not within 2h",
+    }
     cluster.grouped("Pending", conditions=[condition]).settle()
     assert (cluster.phase, cluster.state["reason"]) == ("Terminated", "WaitingLimitExceeded")
 

@@ -429,13 +429,38 @@ def test_a_job_that_goes_on_and_off_keeps_its_newest_phases() -> None:
     assert history["runningHistories"][-1]["state"] == "Aborted"
 
 
-def test_an_entry_with_an_invalid_job_fails_by_name() -> None:
-    patch = {"jobSpec": {"tasks": [{"name": "work", "replicas": -4}]}}
+@for_each(({"name": "work", "replicas": -4}, "spec.tasks[0].replicas"), ({"name": {}}, "spec.tasks[0].name"))
+def test_an_entry_with_an_invalid_job_fails_by_name(changed: Object, named: str) -> None:
+    patch = {"jobSpec": {"tasks": [changed]}}
     cluster = run(Cluster(entry("bad", patch=patch, retry={"limit": 3}, allowFailure=True), entry("b")), b="Completed")
     assert (cluster.phase, cluster.made) == ("Succeed", ["f-b"])
     bad = cluster.entry("bad")
     assert (bad["phase"], bad["reason"]) == ("Failed", "InvalidJob")
-    assert "spec.tasks[0].replicas" in bad["message"]
+    assert named in bad["message"]
+
+
+@cases(
+    ("tasks that are no list", "work", "spec.tasks"),
+    ("a task that is a name", ["work"], "spec.tasks[0]"),
+    ("a task without its template", [{"template": "work"}], "spec.tasks[0].template"),
+    ("a pod that is a name", [{"template": {"spec": "work"}}], "spec.tasks[0].template"),
+    ("containers by name", [{"template": {"spec": {"containers": {"main": {}}}}}], "spec.containers"),
+    (
+        "a variable without a text as its name",
+        [{"template": {"spec": {"containers": [{"env": [{"name": {}}]}]}}}],
+        "env",
+    ),
+    ("no container at all", [{"template": {"spec": {"containers": [None]}}}], "spec.containers.0"),
+    ("variables by name", [{"template": {"spec": {"containers": [{"name": "c", "env": {"A": "1"}}]}}}], "env"),
+    ("a variable that is a name", [{"template": {"spec": {"containers": [{"name": "c", "env": ["A"]}]}}}], "env.1"),
+)
+def test_a_malformed_template_fails_its_entry_by_name_although_variables_are_added(tasks: Any, named: str) -> None:
+    cluster = Cluster(entry("bad", allowFailure=True), entry("b"), parameters={"color": "red"})
+    cluster.templates["bad"]["spec"] = {"tasks": tasks}
+    run(cluster, b="Completed")
+    bad = cluster.entry("bad")
+    assert (cluster.phase, bad["phase"], bad["reason"]) == ("Succeed", "Failed", "InvalidJob")
+    assert named in bad["message"]
 
 
 @cases(
