@@ -441,6 +441,21 @@ def test_a_change_of_state_marks_the_queues_below_and_room_marks_the_round() -> 
     assert marked(decided(edited, below=below)) == ["root"]
 
 
+@cases(
+    ("open below a closed one", "Closed", queue("a", "Open", parent="q"), ["a"]),
+    ("closed with it", "Open", queue("a", "Closed", annotated="true", parent="q"), ["a"]),
+    ("closing with it", "Open", queue("a", "Closing", annotated="true", parent="q"), ["a"]),
+    ("closed for itself", "Open", queue("a", "Closed", parent="q"), []),
+    ("it followed", "Closed", queue("a", "Closed", annotated="true", parent="q"), []),
+    ("unknown above", "Unknown", queue("a", "Closed", annotated="true", parent="q"), []),
+)
+def test_a_queue_below_that_has_not_followed_is_marked_again(own: str, below: Object, names: list[str]) -> None:
+    """The worker died between the status and the mark."""
+    body = queue(state=own)
+    settled = after(body, decided(body, below=[below]))
+    assert marked(decided(settled, below=[below])) == names
+
+
 def test_the_root_does_not_wake_itself() -> None:
     root = queue("root", parent=None)
     assert marked(decide(seen(root, below=[queue("a", "Open")]), NOW)) == ["a"]

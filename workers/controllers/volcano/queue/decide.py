@@ -11,7 +11,7 @@ from workers.api.kinds import COMMAND, POD_GROUP, QUEUE, Object, Ref, ref_of
 from workers.controllers.volcano import commands
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.queue import states
-from workers.controllers.volcano.queue.states import QueueProgress
+from workers.controllers.volcano.queue.states import QueueProgress, QueueState
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, MarkObject, Patch, PatchStatus, Plan, RecordEvent, Step
 from workers.decision.snapshot import Snapshot
@@ -52,7 +52,7 @@ def decide(snapshot: Snapshot, _now: datetime) -> Plan:
         *(_orphan_event(above, parent) if changed else ()),
         *_metadata(queue, progress, before=False),
         *commands.consumed(asked),
-        *(_notified(snapshot, progress, status) if changed else ()),
+        *_notified(snapshot, progress, status if changed else None),
     )
     return Plan(steps, _why(queue, progress)) if changed or len(steps) > 1 else NOTHING
 
@@ -137,21 +137,36 @@ def _orphan_event(above: Ref | None, parent: Object | None) -> tuple[RecordEvent
     return (RecordEvent("Warning", "ParentNotFound", f"{above} does not exist: the queue stands alone until it does"),)
 
 
-def _notified(snapshot: Snapshot, progress: QueueProgress, status: Object) -> tuple[Step, ...]:
+def _notified(snapshot: Snapshot, progress: QueueProgress, status: Object | None) -> tuple[Step, ...]:
     """Marks the keys that depend on a change: queues below after a change of state, and the root queue.
 
+    A queue below that has not followed is marked with every decision: a worker may die between the status and the mark.
     PodGroups notify both by their own events, except by their deletion. The parent follows the queue's events anyway.
+    status: None if it stays.
     """
     queue = snapshot.body
     assert queue is not None
+    below = _bodies(snapshot, QUEUE.id)
+    other_state = (queue.get("status") or {}).get("state") != progress.state
+    refs = [ref_of(QUEUE, each) for each in below if other_state or _lags(each, progress.state)]
+    marks = dict.fromkeys((*refs, *((ROOT,) if status and _concerns_the_round(queue, progress, status) else ())))
+    return tuple(MarkObject(ref) for ref in marks if ref != snapshot.ref)
+
+
+def _lags(below: Object, state: QueueState) -> bool:
+    """Returns True for a queue that has to close or open with the one above it. state: of that one."""
+    own = states.state_of(below)
+    if state.shut:
+        return not own.shut
+    return state is QueueState.OPEN and own.shut and states.closed_by_parent(below)
+
+
+def _concerns_the_round(queue: Object, progress: QueueProgress, status: Object) -> bool:
     before = queue.get("status") or {}
-    other_state = before.get("state") != progress.state
-    below = [ref_of(QUEUE, each) for each in _bodies(snapshot, QUEUE.id)] if other_state else []
     fewer = progress.groups < sum(before.get(field) or 0 for field in FIELDS.values())
     edited = before.get("observedGeneration") != queue["metadata"].get("generation", 0)
     taken = before.get("allocated") != status["allocated"]
-    marks = dict.fromkeys((*below, *((ROOT,) if other_state or fewer or edited or taken else ())))
-    return tuple(MarkObject(ref) for ref in marks if ref != snapshot.ref)
+    return before.get("state") != progress.state or fewer or edited or taken
 
 
 def _why(queue: Object, progress: QueueProgress) -> str:
