@@ -399,7 +399,9 @@ def _moments(view: ObservedFlow, advance: _Advance, outcome: _FlowOutcome, repor
         yield now
     if outcome.phase in phases.FINAL:
         return
-    if started.jobs and (advance.deadlines.limits or view.graph.probing):
+    taken = {known[id].job for id in known.changed if known[id].taken}
+    made = any(job["metadata"]["name"] not in taken for job in started.jobs)
+    if made and (advance.deadlines.limits or view.graph.probing):
         # Deadlines and probe targets follow from the created Jobs.
         yield now
     if started.missing or started.jobs:

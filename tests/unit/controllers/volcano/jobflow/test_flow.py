@@ -253,13 +253,16 @@ def test_a_missing_template_is_named_and_awaited() -> None:
     assert cluster.ready[0] == "True"
 
 
-def test_another_owners_job_of_the_name_never_counts() -> None:
-    cluster = Cluster(entry("a"))
+@for_each({}, {"timeoutSeconds": 3600})
+def test_another_owners_job_of_the_name_never_counts(limit: Object) -> None:
+    cluster = Cluster(entry("a", **limit))
     other = {"metadata": {"name": "f-a", "namespace": "default", "uid": "other"}, "spec": {}}
     cluster.jobs["f-a"] = {**other, "status": {"state": {"phase": "Completed"}}}
-    assert settled(cluster).told["NameTaken"] == 1
+    assert settled(cluster).told["NameTaken"]
     cluster.wait(10)
     assert (settled(cluster).phase, cluster.ready) == ("Pending", ("False", "NameTaken"))
+    cluster.reconcile()
+    assert cluster.back == cluster.now + timedelta(seconds=10), "it is tried again, and not at once"
     assert "pendingJobs" not in cluster.status
     del cluster.jobs["f-a"]
     cluster.wait(10)
