@@ -363,8 +363,8 @@ def _requeue(decision: Decision) -> Iterator[ComeBack]:
 
 def _leaves_work(decision: Decision) -> bool:
     """True if a run could start that this plan does not start."""
-    now, choice, after = decision.view.now, decision.choice, decision.runs_after
-    retrying = any(run.outcome == RETRYING and run.again and run.again <= now for run in after)
+    view, choice = decision.view, decision.choice
+    retrying = any((at := view.next_attempt(run)) and at <= view.now for run in decision.runs_after)
     waiting = len(decision.requests) + len(decision.clock.open)
     return retrying or waiting > len(choice.requests) + len(choice.slots)
 
@@ -379,7 +379,7 @@ def _instants(decision: Decision) -> Iterator[datetime]:
         if run.outcome == RUNNING and deadline:
             yield times.after(deadline, GRACE)
         elif run.outcome == RETRYING:
-            yield from (each for each in (deadline, run.again if view.retrying else None) if each)
+            yield from (each for each in (deadline, view.next_attempt(run)) if each)
     if clock.timing is None or clock.due is None:
         return
     table = clock.timing.table

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from workers.api import times
 from workers.api.kinds import Kind, Object
 from workers.api.scheduledjob import ScheduledJobSpec
 from workers.controllers.batch.cronjob import cursor, dialect, ending, manual, names, runs, timetable
@@ -79,10 +80,15 @@ class ObservedSchedule:
         before, _ = cursor.recorded_schedule(self.body, annotated=self.is_cron_job)
         return before is not None and before != self.schedule
 
-    @property
-    def retrying(self) -> bool:
-        """True if failed runs are tried again; whether a slot follows does not matter for that."""
-        return not self.deleting and not self.spec.suspend
+    def next_attempt(self, run: ObservedRun) -> datetime | None:
+        """Returns when the next attempt of this run starts; None if none does, or while no end of a suspension is set.
+
+        Whether a slot follows does not matter for that.
+        """
+        if run.outcome != runs.RETRYING or run.again is None or self.deleting or self.spec.suspend:
+            return None
+        until = self.spec.suspend_until
+        return max(run.again, times.parse(until)) if until else run.again
 
     @cached_property
     def children(self) -> Children:

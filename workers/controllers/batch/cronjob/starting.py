@@ -10,7 +10,7 @@ from workers.controllers.batch.cronjob import jobs, timetable
 from workers.controllers.batch.cronjob.jobs import RunOrder
 from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
-from workers.controllers.batch.cronjob.runs import RETRYING, RUNNING, ObservedRun
+from workers.controllers.batch.cronjob.runs import RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.timetable import Timetable
 from workers.decision.plan import Create, RecordEvent, Together
 
@@ -78,9 +78,7 @@ def starts(view: ObservedSchedule, choice: Choice, table: Timetable | None) -> I
 
 def retries(view: ObservedSchedule, runs: Iterable[ObservedRun]) -> Iterator[Start]:
     """Yields the further attempts that are due."""
-    if not view.retrying:
-        return
-    due = [run for run in runs if run.outcome == RETRYING and run.again and run.again <= view.now]
+    due = [run for run in runs if (at := view.next_attempt(run)) and at <= view.now]
     for run in due[:MAX_STARTS]:
         deadline = view.limits.deadline(run)
         left = max(1, (deadline - view.now) // timedelta(seconds=1)) if deadline else None

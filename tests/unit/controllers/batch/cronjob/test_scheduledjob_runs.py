@@ -127,6 +127,28 @@ def test_no_attempt_starts_while_suspended(spec):
     assert cluster.active() == [f"{second('12:01')}-r2"]
 
 
+@cases(("schedules", {}), ("no slot follows", {"exclusions": [{"start": "2026-03-01T12:01:30Z"}]}))
+def test_no_attempt_starts_before_a_suspension_ends(spec):
+    cluster = running("1 12 * * *", retry={"limit": 3})
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    cluster.edit(suspendUntil="2026-03-01T12:05:00Z", **spec)
+    cluster.settle(clock("12:01:30"))
+    assert (cluster.made, cluster.back) == ([second("12:01")], clock("12:05"))
+    assert at_work(cluster) == [(second("12:01"), "Retrying")]
+    cluster.settle(clock("12:05"))
+    assert cluster.active() == [f"{second('12:01')}-r2"]
+
+
+def test_a_run_whose_time_is_over_before_a_suspension_ends_has_timed_out():
+    cluster = running("1 12 * * *", retry={"limit": 3}, runTimeLimitSeconds=60)
+    failing(cluster, second("12:01"), clock("12:01:05"))
+    cluster.edit(suspendUntil="2026-03-01T12:05:00Z")
+    cluster.settle(clock("12:01:30"))
+    assert cluster.back == clock("12:02")
+    cluster.settle(clock("12:02"))
+    assert outcomes(cluster) == [(second("12:01"), "TimedOut")]
+
+
 @cases(
     ("no slot follows", {"exclusions": [{"start": "2026-03-01T12:01:30Z"}]}, "2026-03-01T21:01:00+09:00"),
     ("an unreadable schedule", {"schedule": "often"}, "2026-03-01T12:01:00Z"),
