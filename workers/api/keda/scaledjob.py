@@ -213,8 +213,10 @@ class ScaledJobSpec(Model):
         return tuple(text for holds, text in rules if not holds)
 
     @property
-    def interval(self) -> int:
+    def interval(self) -> float:
         """Returns the seconds between two polls."""
+        if self.polling_interval_milliseconds:
+            return self.polling_interval_milliseconds / 1000
         return self.polling_interval or POLLING_INTERVAL
 
 

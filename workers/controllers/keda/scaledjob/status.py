@@ -68,7 +68,7 @@ class ScaledJobConditions(keda.KedaConditions):
         return replace(self.with_readiness(failing, active, note), active=activity)
 
 
-def last_active(observed: Object, interval: int, now: datetime) -> Object:
+def last_active(observed: Object, interval: float, now: datetime) -> Object:
     """Returns `lastActiveTime` of an object that is active now, empty if the observed one is young enough.
 
     KEDA writes the field in every active poll. Penstock decides far more often, so it rewrites the field when it is a

@@ -123,6 +123,8 @@ FAILED, GONE = child("work-10-0", "Failed", seen=0), gone("work-10-1", seen=0)
     ("a deleted one", {}, [GONE], True),
     ("a deleted one, and failed ones stay for a poll", {"ttl": 30}, [GONE], True),
     ("a deleted one that may have failed", {"ttl": 29}, [GONE], False),
+    ("failed ones stay for a poll of milliseconds", {"ttl": 1, "pollingIntervalMilliseconds": 900}, [GONE], True),
+    ("and for no poll of minutes", {"ttl": 30, "pollingIntervalMilliseconds": 60_000}, [GONE], False),
     ("a deleted one that may have failed: no history", {"failedJobsHistoryLimit": 0}, [GONE], False),
 )
 def test_jobs_that_failed_are_replaced_with_the_next_poll(spec, ended, polls):
@@ -133,11 +135,15 @@ def test_jobs_that_failed_are_replaced_with_the_next_poll(spec, ended, polls):
     assert ("PollNow" in shape(plan)) is polls
 
 
-def test_a_minimum_of_failed_jobs_is_decided_on_after_the_next_poll():
-    body = scaled_job(minReplicaCount=1, pollingInterval=20)
+@cases(
+    ("seconds", {"pollingInterval": 20}, 21),
+    ("milliseconds", {"pollingInterval": 20, "pollingIntervalMilliseconds": 500}, 1.5),
+)
+def test_a_minimum_of_failed_jobs_is_decided_on_after_the_next_poll(interval, seconds):
+    body = scaled_job(minReplicaCount=1, **interval)
     plan = decide(snapshot(body, child("work-10-0", "Failed", seen=0), reading=reading(sample(0))), NOW)
     assert created(plan) == []
-    assert back(plan) == 21
+    assert back(plan) == seconds
     plan = decide(
         snapshot(body, child("work-10-0", "Failed", seen=0), reading=reading(sample(0), id=37, started=1)), NOW
     )
