@@ -74,12 +74,13 @@ async def length(broker: AmqpBroker, queue: str, connections: Connections) -> fl
 async def _length(link: AmqpLink, broker: AmqpBroker, queue: str, exceptions: Any) -> float:
     try:
         channel = await link.channel()
-    except (exceptions.AMQPError, OSError) as error:
+    # RuntimeError: of a connection that is known to have broken, which the library does not call closed.
+    except (exceptions.AMQPError, OSError, RuntimeError) as error:
         raise Unreached(f"{broker}: {_said(error)}") from error
     try:
         declared = await channel.declare_queue(queue, passive=True)
         await channel.close()
-    except exceptions.AMQPConnectionError as error:
+    except (exceptions.AMQPConnectionError, RuntimeError) as error:
         raise Unreached(f"{broker}: {_said(error)}") from error
     except exceptions.AMQPError as error:
         raise SourceError(f"{broker}: queue {queue}: {_said(error)}") from None

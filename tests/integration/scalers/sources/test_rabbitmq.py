@@ -10,12 +10,14 @@ import pytest
 from penstock.connections import Connections
 from penstock.parameters import Trigger
 from penstock.scaler import Measure, SourceError
+from scalers.sources.messaging.amqp import AmqpLink
 from scalers.sources.messaging.rabbitmq import Depth, RabbitMQ, measure
 from scalers.sources.tls import TLS
 from tests.integration.scalers.daemons import rabbitmq
-from tests.integration.scalers.servers import refusing
+from tests.integration.scalers.servers import ask, reading, refusing
 from tests.support.certificates import certificates
 from tests.support.conditions import eventually
+from tests.support.links import relay
 from tests.support.tables import cases, for_each
 
 
@@ -142,6 +144,18 @@ async def test_a_real_broker(tmp_path: Path, connections: Connections) -> None:
         for each in taken:
             await each.ack()
         await client.close()
+        # A connection that breaks is made anew by the second attempt of the same poll.
+        with relay() as broken:
+            link = broken.link("127.0.0.1", amqp)
+            probe = scaler(f"amqp://guest:guest@127.0.0.1:{link.port}/")
+            opened = Connections()
+            async with reading(5.0, opened) as sources:
+                assert await ask(sources, probe) == [Measure(5.0, active=True)]
+                async with opened.use(probe.server, lambda: AmqpLink(probe.server), AmqpLink.close) as known:
+                    link.cut()
+                    await eventually(lambda: not known._connection.connected.is_set())
+                link.heal()
+                assert await ask(sources, probe) == [Measure(5.0, active=True)]
 
 
 async def test_a_broker_that_is_not_there(connections: Connections) -> None:
