@@ -76,12 +76,13 @@ local settlements = tonumber(ARGV[7])
 local known = tonumber(redis.call('HGET', ledger, 'order') or 0)
 local obeyed = order and order >= known
 if obeyed then
-  redis.call('HSET', ledger, 'order', ARGV[1])
   for i = 8, order > known and 7 + 4 * settlements or 0, 4 do
     if held[ARGV[i]] then
       settle(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
     end
   end
+  -- After the settlements: what an error left of them is carried out when the order comes again.
+  redis.call('HSET', ledger, 'order', ARGV[1])
   take()
   if limit == 0 and not next(held) then
     redis.call('EXPIRE', ledger, CLOSED)

@@ -343,17 +343,29 @@ async def test_an_entry_of_very_many_fields_is_parked_in_one(real_redis: Redis, 
     ]
 
 
+async def _fill(client: Redis, number: int) -> None:
+    """Adds so many items to the list and to the stream."""
+    await client.rpush("work", *map(str, range(number)))
+    for each in range(number):
+        await client.xadd("events", {"n": each})
+
+
+@pytest.fixture(params=["list", "stream"])
+def of_either(request: pytest.FixtureRequest, of_list: Visits, of_stream: Visits) -> Visits:
+    return of_list if request.param == "list" else of_stream
+
+
 async def test_an_order_that_failed_half_way_is_settled_when_it_is_repeated(
-    real_redis: Redis, of_stream: Visits
+    real_redis: Redis, of_either: Visits
 ) -> None:
-    for number in range(2):
-        await real_redis.xadd("events", {"n": number}, id=f"{number + 1}-0")
-    await of_stream(order(2))
+    await _fill(real_redis, 2)
+    first, second = (await of_either(order(2))).claims
     # The stream of parked items is full: its next id would be beyond the last one.
-    await real_redis.xadd("{events}:parked", {"n": 1}, id=f"{2**64 - 1}-{2**64 - 1}")
-    half = order(0, ClaimSettlement("1-0", "done"), ClaimSettlement("2-0", "parked", "Job failed"))
+    full = beside(of_either.scaler.queue, "parked")
+    await real_redis.xadd(full, {"n": 1}, id=f"{2**64 - 1}-{2**64 - 1}")
+    half = order(0, ClaimSettlement(first.id, "done"), ClaimSettlement(second.id, "parked", "Job failed"))
     with pytest.raises(SourceError):
-        await of_stream(half)
-    await real_redis.delete("{events}:parked")
-    assert (await of_stream(half)).claims == ()
-    assert [fields[b"claim"] for fields in await parked(real_redis, "{events}:parked")] == [b"2-0"]
+        await of_either(half)
+    await real_redis.delete(full)
+    assert (await of_either(half)).claims == ()
+    assert [fields[b"claim"] for fields in await parked(real_redis, full)] == [second.id.encode()]
