@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
+from redis.exceptions import OutOfMemoryError
 
 from penstock.client import beside
 from penstock.connections import Connections
@@ -369,3 +370,20 @@ async def test_an_order_that_failed_half_way_is_settled_when_it_is_repeated(
     await real_redis.delete(full)
     assert (await of_either(half)).claims == ()
     assert [fields[b"claim"] for fields in await parked(real_redis, full)] == [second.id.encode()]
+
+
+async def test_a_server_without_memory_gives_items_and_takes_settlements(real_redis: Redis, of_either: Visits) -> None:
+    await _fill(real_redis, 3)
+    await real_redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(OutOfMemoryError):
+            await real_redis.rpush("work", "more")
+        [one] = (await of_either(order(1))).claims
+        [two] = (await of_either(order(1, ClaimSettlement(one.id, "done")))).claims
+        [again] = (await of_either(order(1, ClaimSettlement(two.id, "retried", attempt=1)))).claims
+        [three] = (await of_either(order(1, ClaimSettlement(two.id, "parked", "Job failed")))).claims
+        assert len({one.id, two.id, three.id}) == 3
+        assert (again.id, again.attempt) == (two.id, 1)
+        assert (await of_either(order(0, ClaimSettlement(three.id, "returned")))).claims == ()
+    finally:
+        await real_redis.config_set("maxmemory", 0)
