@@ -1,5 +1,6 @@
 """KEDA's `external` and `external-push` triggers: a gRPC server measures the value."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -82,7 +83,10 @@ class External(Scaler):
         return Address(self.scaler_address, TLS(self.ca_cert or "", cert, key, verify=not self.unsafe_ssl))
 
     async def answer(self, connections: Connections) -> Measure:
-        """Measures over the channel that all triggers of the server share."""
+        """Measures over the channel that all triggers of the server share.
+
+        Cancelled, it retires the channel: a server that vanished without a word would keep it for many minutes.
+        """
         address = self.server
         async with connections.use(address, lambda: ExternalClient(address), ExternalClient.close) as client:
             try:
@@ -90,6 +94,9 @@ class External(Scaler):
             except SourceError as error:
                 # A server may quote what it was sent.
                 raise type(error)(self.hide(str(error))) from None
+            except asyncio.CancelledError:
+                connections.retire(address, client)
+                raise
 
     def hide(self, text: str) -> str:
         """Returns the text without the values of environment variables."""

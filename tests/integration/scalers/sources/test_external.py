@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from penstock.connections import Connections
 from penstock.scaler import Measure, SourceError
+from scalers.sources.external.grpc_client import ExternalClient
 from scalers.sources.external.trigger import External
 from scalers.wakeups.stream_listener import PushListener
 from tests.integration.scalers.external_server import ExternalServer, asking, external
@@ -130,6 +131,17 @@ async def test_a_server_that_is_not_there_or_silent_is_unknown() -> None:
             assert isinstance(answer, str)
             assert answer.startswith(f"127.0.0.1:{each}: ")
             assert said in answer
+
+
+async def test_a_connection_without_an_answer_is_given_up() -> None:
+    opened = Connections()
+    async with hanging() as port, reading(0.5, opened) as sources:
+        probe = asking(f"127.0.0.1:{port}")
+        address = probe.server
+        async with opened.use(address, lambda: ExternalClient(address), ExternalClient.close) as silent:
+            await ask(sources, probe)
+        async with opened.use(address, lambda: ExternalClient(address), ExternalClient.close) as client:
+            assert client is not silent
 
 
 async def test_a_server_that_comes_back_is_measured_again(connections: Connections) -> None:
