@@ -135,10 +135,7 @@ class Event:
         if isinstance(self.data, bytes | bytearray | memoryview):
             event = cloudevents.with_data(event, bytes(self.data))
         elif self.data is not None:
-            try:
-                event |= cloudevents.from_json({**event, "data": self.data})
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"data cannot be pushed as JSON: {error}") from None
+            event |= cloudevents.from_json({**event, "data": self.data})
         if problem := cloudevents.wrong(event):
             raise ValueError(problem)
         return event
@@ -329,7 +326,7 @@ def _check_items(items: Sequence[str | bytes]) -> None:
     for index, item in enumerate(items):
         if not isinstance(item, str | bytes):
             raise InvalidItem(index, f"must be a text or bytes, not {type(item).__name__}")
-        _check_size(index, item.encode() if isinstance(item, str) else item)
+        _check_size(index, item)
 
 
 def _check_entries(items: Sequence[Mapping[str, str | bytes]]) -> None:
@@ -340,10 +337,14 @@ def _check_entries(items: Sequence[Mapping[str, str | bytes]]) -> None:
             if not isinstance(name, str) or not isinstance(value, str | bytes):
                 raise InvalidItem(index, f"field {name!r} must be a text or bytes")
         texts = {name: value.decode("latin-1") if isinstance(value, bytes) else value for name, value in item.items()}
-        _check_size(index, json.dumps(texts, ensure_ascii=False, separators=(",", ":")).encode())
+        _check_size(index, json.dumps(texts, ensure_ascii=False, separators=(",", ":")))
 
 
-def _check_size(index: int, item: bytes) -> None:
+def _check_size(index: int, given: str | bytes) -> None:
+    try:
+        item = given.encode() if isinstance(given, str) else given
+    except UnicodeEncodeError:
+        raise InvalidItem(index, "has half of a surrogate pair, which is no character") from None
     # In base64 an item that is no text is a third larger.
     try:
         size = len(item) if "\0" not in item.decode() else -(-len(item) // 3) * 4

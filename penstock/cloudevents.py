@@ -79,8 +79,11 @@ def is_base64(text: str) -> bool:
 
 def wrong(event: Mapping[str, str]) -> str | None:
     """Returns the reason why this is no event, naming the attribute; None if it is one."""
-    if size(event) > LARGEST:
-        return f"is larger than {LARGEST} bytes"
+    try:
+        if size(event) > LARGEST:
+            return f"is larger than {LARGEST} bytes"
+    except UnicodeEncodeError:
+        return "an attribute or the data has half of a surrogate pair, which is no character"
     if not event.keys() <= _USUAL:
         for name in event:
             if not _NAME.fullmatch(name):
@@ -116,7 +119,7 @@ def from_json(body: Any) -> dict[str, str]:
             continue
         if name == "data" and not isinstance(value, str):
             event.setdefault("datacontenttype", "application/json")
-            event[name] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            event[name] = _json(value)
         elif isinstance(value, bool):
             event[name] = str(value).lower()
         elif isinstance(value, str | int):
@@ -124,6 +127,14 @@ def from_json(body: Any) -> dict[str, str]:
         else:
             raise ValueError(f"{name} must be a text, a whole number, or true or false")
     return event
+
+
+def _json(data: Any) -> str:
+    """Returns the data as JSON. Raises ValueError for what JSON cannot hold, such as NaN."""
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"data cannot be pushed as JSON: {error}") from None
 
 
 def with_data(event: Mapping[str, str], data: bytes) -> dict[str, str]:

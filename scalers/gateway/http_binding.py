@@ -248,11 +248,7 @@ def _urlencoded(body: bytes) -> Any:
 
 
 def _valid(event: Event) -> Event:
-    try:
-        problem = cloudevents.wrong(event)
-    except UnicodeEncodeError:
-        problem = "an attribute or the data has half of a surrogate pair, which is no character"
-    if problem:
+    if problem := cloudevents.wrong(event):
         raise refused(400, "invalid-event", problem)
     return event
 

@@ -128,6 +128,13 @@ def test_a_stream_of_its_own_is_pushed_to(push: Callable[..., list[Pushed]], red
         assert client.xlen("orders") == client.xlen("{other}:events:team/orders") == 1
 
 
+def _nested(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 @for_each(
     (Event(type="", source="/a"), "type is required"),
     (Event(type="t", source="a b"), "source must be a URI reference"),
@@ -136,6 +143,11 @@ def test_a_stream_of_its_own_is_pushed_to(push: Callable[..., list[Pushed]], red
     (Event(type="t", source="/a", subject=5), "subject must be a text"),  # type: ignore[arg-type]
     (Event(type="t", source="/a", time=datetime(2026, 3, 1)), "time must have a time zone"),  # noqa: DTZ001
     (Event(type="t", source="/a", data=object()), "data cannot be pushed as JSON"),
+    (Event(type="t", source="/a", data={"rate": float("nan")}), "data cannot be pushed as JSON"),
+    (Event(type="t", source="/a", data=[float("inf")]), "data cannot be pushed as JSON"),
+    (Event(type="t", source="/a", data=_nested(100_000)), "data cannot be pushed as JSON"),
+    (Event(type="t", source="/a", data="\ud800"), "an attribute or the data has half of a surrogate pair"),
+    (Event(type="t", source="/a", id="\ud800"), "an attribute or the data has half of a surrogate pair"),
     (Event(type="t", source="/a", attributes={"Trace": "1"}), "'Trace': attribute names"),
     (Event(type="t", source="/a", attributes={"id": "1"}), "id is no further attribute"),
     (Event(type="t", source="/a", data="x" * (1 << 20)), "is larger than 1048576 bytes"),
@@ -176,6 +188,7 @@ async def test_items_are_put_by_asyncio(real_redis: redis.asyncio.Redis) -> None
     (("a" * 180_001,), "item 0: has 180001 bytes, and a Job can carry 180000"),
     ((b"\xff" * 135_001,), "item 0: has 180004 bytes"),
     ((b"\x00" * 135_001,), "item 0: has 180004 bytes"),
+    (("a", "\ud800"), "item 1: has half of a surrogate pair"),
 )
 def test_an_item_no_job_can_carry_is_refused(items: Any, problem: str, broker: redis.Redis) -> None:
     with pytest.raises(InvalidItem, match=problem):
@@ -187,6 +200,8 @@ def test_an_item_no_job_can_carry_is_refused(items: Any, problem: str, broker: r
     (({"a": "b"}, {}), "item 1: must have a field"),
     (({"a": 5},), "item 0: field 'a' must be a text or bytes"),
     (({"a": "b" * 180_000},), "item 0: has 180008 bytes"),
+    (({"a": "b"}, {"a": "\ud800"}), "item 1: has half of a surrogate pair"),
+    (({"\ud800": "b"},), "item 0: has half of a surrogate pair"),
 )
 def test_an_entry_no_job_can_carry_is_refused(items: Any, problem: str, broker: redis.Redis) -> None:
     with pytest.raises(InvalidItem, match=problem):
