@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 #: Fields of one form.
@@ -26,7 +26,7 @@ def multipart_fields(body: bytes, boundary: str) -> dict[str, Any]:
         parser = MultipartParser(boundary.encode("latin-1"), parts.callbacks)
         parser.write(body)
         parser.finalize()
-    except MultipartParseError:
+    except FormParserError:
         raise NotAForm(400, "the body is no multipart form") from None
     if not parts.ended:
         raise NotAForm(400, "the body ends before the form does")

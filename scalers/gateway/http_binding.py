@@ -318,4 +318,7 @@ def _dumped(value: Any) -> str:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
         # Numbers of more than 64 bits, deep nesting, and half of a surrogate pair.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError:
+            raise refused(400, "invalid-json", "the data are nested too deeply") from None

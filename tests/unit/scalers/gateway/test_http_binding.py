@@ -2,6 +2,7 @@
 
 import base64
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -205,6 +206,7 @@ MULTIPART = "multipart/form-data; boundary=x"
         ({"content-type": "multipart/form-data"}, FILE, 400, "names no boundary"),
         ({"content-type": MULTIPART}, FILE[:-10], 400, "ends before"),
         ({"content-type": MULTIPART}, b"--y", 400, "no multipart form"),
+        ({"content-type": MULTIPART + "x" * 300}, b"--x--", 400, "no multipart form"),
         ({"content-type": MULTIPART}, b"--x\r\n\r\n1\r\n--x--\r\n", 400, "has no name"),
 
 )  # fmt: skip
@@ -213,6 +215,14 @@ def test_what_is_refused(headers: dict[str, str], body: Any, status: int, says: 
         events(headers, body)
     assert caught.value.problem.status == status
     assert says in caught.value.problem.detail
+
+
+def test_deep_data_are_an_event_or_refused() -> None:
+    # Reading and writing JSON end at depths that are not quite the same.
+    for depth in range(500, 1_100):
+        body = json.dumps({**EVENT, "data": 0}).replace(": 0", f": {'[' * depth}{']' * depth}")
+        with suppress(RequestRefused):
+            assert one({"content-type": STRUCTURED}, body.encode())["data"] == "[" * depth + "]" * depth
 
 
 def test_headers_that_are_there_twice_are_refused() -> None:
