@@ -224,9 +224,12 @@ _RANDOM_IDS = random_ids()
 def _delivery_id(headers: Mapping[str, str]) -> str:
     """Returns the name that the sender gave the delivery, empty if it gave none."""
     for name in _DELIVERY_NAMES:
-        if given := headers.get(name, "").strip():
-            # Idempotency-Key is a structured field: a text in quotes.
-            return given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
+        given = headers.get(name, "").strip()
+        # Idempotency-Key is a structured field: a text in quotes.
+        if len(given) > 1 and given[0] == given[-1] == '"':
+            given = given[1:-1]
+        if given:
+            return given
     return ""
 
 

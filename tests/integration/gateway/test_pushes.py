@@ -63,6 +63,13 @@ async def test_every_mode_reaches_the_channel(rig: GatewayRig) -> None:
     assert (await rig.accepted("orders"))[3]["type"] == "dev.penstock.push"
 
 
+@for_each("", " ", '""')
+async def test_a_delivery_with_an_empty_name_has_none(name: str, rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    answers = [(await rig.push("team/orders", headers={"Idempotency-Key": name}))[1] for _ in range(2)]
+    assert [answer["duplicate"] for answer in answers] == [False, False]
+
+
 async def test_all_event_jobs_of_the_channel_are_marked_and_notified(rig: GatewayRig) -> None:
     await rig.event_job("orders")
     await rig.event_job("audit", channel="orders")
