@@ -133,7 +133,8 @@ def _check_encoding(headers: RawHeaders) -> None:
 @lru_cache(maxsize=256)
 def _media_type(value: bytes) -> ContentType | None:
     """Returns the content type of a header's value, None for a malformed one. Senders use few, and each often."""
-    text = value.decode("latin-1").strip()
+    # An empty parameter is none: some senders end every content type with a semicolon.
+    text = value.decode("latin-1").strip().rstrip("; \t")
     media, *rest = text.split(";")
     if not _TOKEN.fullmatch(media.strip()):
         return None

@@ -142,6 +142,8 @@ def test_a_batch_is_as_many_events() -> None:
         ("application/x-www-form-urlencoded", b"a=1&b=x%20y&b=&%C3%A4=%E2%82%AC",
          {"datacontenttype": JSON, "data": '{"a":"1","b":["x y",""],"ä":"€"}'}),
         ("text/plain", "grüß", {"datacontenttype": "text/plain", "data": "grüß"}),
+        ("application/json;", b"1", {"datacontenttype": "application/json", "data": "1"}),
+        ("text/plain; charset=utf-8 ; ", b"1", {"datacontenttype": "text/plain; charset=utf-8", "data": "1"}),
         ("image/png", b"\x89PNG", {"datacontenttype": "image/png", "data_base64": "iVBORw=="}),
         ("multipart/form-data; boundary=x",
          b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x\r\n'
