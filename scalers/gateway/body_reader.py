@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
 from types import coroutine
 from typing import Any
 
@@ -13,6 +14,9 @@ Receive = Callable[[], Awaitable[Any]]
 
 #: Seconds that a body may take.
 SECONDS = 20.0
+#: Bytes of a body that are read at most once it is too large. A sender that is still writing when the connection ends
+#: loses the answer with it, and takes the refusal for a fault that will pass.
+DROPPED = 16 << 20
 
 
 class Disconnected(Exception):  # noqa: N818 - an event
@@ -25,9 +29,13 @@ async def read_body(
     """Returns the body.
 
     Raises RequestRefused: 408 after so many seconds, or earlier if others need the bytes (`overload`), 413 for more
-    than `most` bytes; and Disconnected.
+    than `most` bytes, once the body is read to its end if that is near; and Disconnected.
     """
     if (declared := _declared(headers)) > most:
+        if declared <= DROPPED and not any(name == b"expect" for name, _ in headers):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await _drop(receive, 0)
         raise _too_large(most)
     reading = _read(receive, most, load)
     try:
@@ -49,12 +57,26 @@ async def _read(receive: Receive, most: int, load: RequestLoad) -> bytes:
         piece = message.get("body", b"")
         size += len(piece)
         if size > most:
+            load.release()
+            if message.get("more_body", False):
+                await _drop(receive, size)
             raise _too_large(most)
         load.add(len(piece))
         if not message.get("more_body", False):
             return b"".join((*pieces, piece))
         pieces.append(piece)
         load.is_read()
+
+
+async def _drop(receive: Receive, size: int) -> None:
+    """Reads the rest of a body of which so many bytes have come, unless it is far too large. Raises Disconnected."""
+    more = True
+    while more and size <= DROPPED:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, bytes], load: RequestLoad) -> bytes:

@@ -114,6 +114,11 @@ class RequestLoad:
         self._count(-self.bytes)
         self.end()
 
+    def release(self) -> None:
+        """Gives its bytes back: the body is not kept, and its reading is not ended for others."""
+        self.load.reading.pop(self, None)
+        self._count(-self.bytes)
+
     def _count(self, size: int) -> None:
         self.bytes += size
         self.load.bytes += size

@@ -193,6 +193,9 @@ async def test_an_event_that_is_too_large_is_refused_while_it_comes(rig: Gateway
     assert (await rig.push("team/orders", data=pieces(), headers=text))[0] == 413
     head = b"POST /events/team/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
     assert b" 413 " in await raw(rig, head)
+    # Written as a whole before the answer is read, as most clients do.
+    head = b"POST /events/team/orders HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (5 << 20)
+    assert b" 413 " in await raw(rig, head + b"x" * (5 << 20))
     await rig.event_job("usual")
     for data in ("x" * 300_000, "é" * 150_000):
         big = json.dumps([EVENT, {**EVENT, "id": "2", "data": data}])

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from scalers.gateway.body_reader import Disconnected, read_body
+from scalers.gateway.body_reader import DROPPED, Disconnected, read_body
 from scalers.gateway.overload import Load
 from scalers.gateway.problem import RequestRefused
+from scalers.gateway.push_request import RawHeaders
 from tests.support.tables import cases
 
 LENGTH = [(b"content-length", b"6")]
@@ -80,3 +81,23 @@ async def test_a_client_that_goes_is_no_error_of_the_gateway(late: bool) -> None
     sender.messages.put_nowait(gone)
     with pytest.raises(Disconnected):
         await reading
+
+
+@cases(
+    ("declared", LENGTH, 0),
+    ("of unknown length", [(b"transfer-encoding", b"chunked")], 0),
+    ("not sent yet", [*LENGTH, (b"expect", b"100-continue")], 2),
+    ("far too large", [(b"content-length", b"%d" % (DROPPED + 1))], 2),
+)
+async def test_a_body_that_is_too_large_is_read_to_its_end_where_that_is_near(headers: RawHeaders, left: int) -> None:
+    load, sender = Load(), Sender(START, END)
+    with load.request() as held:
+        with pytest.raises(RequestRefused) as caught:
+            await read_body(sender.receive, headers, 4, held)
+        assert (caught.value.problem.status, sender.messages.qsize(), load.bytes) == (413, left, 0)
+
+
+async def test_a_body_that_is_too_large_and_slow_is_refused_as_too_large() -> None:
+    with Load().request() as held, pytest.raises(RequestRefused) as caught:
+        await read_body(Sender(START).receive, LENGTH, 4, held, seconds=0.01)
+    assert caught.value.problem.status == 413
