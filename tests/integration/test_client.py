@@ -162,6 +162,22 @@ def test_a_wrong_event_is_refused_by_its_attribute(
         assert not client.exists(STREAM)
 
 
+def test_a_user_with_the_rights_on_the_page_may_push_to_its_channel_alone(broker: redis.Redis, redis_url: str) -> None:
+    page = (ROOT / "docs" / "brokers.md").read_text()
+    words = page[page.index("Somebody who only pushes") :].partition("\n\n")[0].replace("NAMESPACE/NAME", "team/orders")
+    broker.acl_setuser("pusher", enabled=True, reset=True, passwords=["+pw"])
+    broker.execute_command("ACL", "SETUSER", "pusher", *re.findall(r"[+~][^\s`]+", words))
+    try:
+        with redis.Redis.from_url(redis_url, username="pusher", password="pw") as client:
+            [pushed] = EventStream(client, "orders", namespace="team", max_events=2).push(event(1))
+            assert pushed.entry
+            assert client.xadd(STREAM, {"specversion": "1.0"})
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                EventStream(client, "others", namespace="team").push(event(1))
+    finally:
+        broker.acl_deluser("pusher")
+
+
 def test_nothing_pushed_is_nothing(push: Callable[..., list[Pushed]]) -> None:
     assert push() == []
 
