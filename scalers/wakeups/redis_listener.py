@@ -160,13 +160,17 @@ class RedisListener:
                     await self._check(link)
 
     async def _check(self, link: RedisLink) -> None:
-        """Reads whether the server sends notifications; many servers do not allow it."""
+        """Reads whether the server sends notifications, and logs what is missing; many servers do not allow it."""
+        before = self._detail
         try:
             answer = await link.client.config_get("notify-keyspace-events")
         except exceptions.ResponseError:
             self._notifications, self._detail = "unknown", "the server does not show its configuration"
-            return
-        self._notifications, self._detail = judge(str(answer.get("notify-keyspace-events", "")))
+        else:
+            self._notifications, self._detail = judge(str(answer.get("notify-keyspace-events", "")))
+        if self._detail and self._detail != before:
+            more = {"source": str(self._server), "reason": self._detail}
+            log.info("pushes to a server may be seen at the next poll only", extra=more)
 
 
 def judge(flags: str) -> tuple[Notifications, str | None]:

@@ -288,8 +288,9 @@ async def test_a_server_that_is_not_there_is_reported(world: World) -> None:
 
 
 async def test_a_server_without_notifications_is_reported_and_left_as_it_is(
-    world: World, port: int, queue: Object
+    world: World, port: int, queue: Object, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     await world.client.config_set("notify-keyspace-events", "")
     try:
         async with listening(world, queue) as (wakeups, _):
@@ -305,6 +306,8 @@ async def test_a_server_without_notifications_is_reported_and_left_as_it_is(
         detail="notify-keyspace-events is ''; with Klszhtg pushes would be seen at once",
     )
     assert unchanged == {"notify-keyspace-events": ""}
+    [told] = [record for record in caplog.records if "pushes" in record.message]
+    assert (told.source, told.reason) == (status.server, status.detail)  # type: ignore[attr-defined]
 
 
 async def test_a_server_that_hides_its_configuration_is_listened_to_all_the_same(world: World, port: int) -> None:
