@@ -1,5 +1,6 @@
 """The log files of containers."""
 
+import os
 import re
 from pathlib import Path
 
@@ -87,6 +88,48 @@ def test_a_log_torn_by_a_crash_is_mended(folder: Path, path: Path) -> None:
     Log(folder, path).pump()
     assert texts(path, b"stdout") == b"one\ntwo\n"
     assert len(lines(path)) == 2
+
+
+def emptied(folder: Path, name: str, data: bytes) -> None:
+    """Empties the file and prints, as the shell does for ``> /dev/stdout``."""
+    file = folder / name
+    later = file.stat().st_mtime_ns + 10**9
+    file.write_bytes(data)
+    os.utime(file, ns=(later, later))
+
+
+@cases(
+    ("a shorter text", b"a\n"),
+    ("a text as long", b"two\n"),
+    ("a longer text", b"a line that is longer\n"),
+    ("two lines", b"a\nb\n"),
+)
+async def test_what_is_printed_into_an_emptied_file_is_logged(after: bytes, folder: Path, path: Path) -> None:
+    printed(folder, "out", b"one\n")
+    log = Log(folder, path)
+    log.pump()
+    emptied(folder, "out", after)
+    log.pump()
+    assert texts(path, OUT) == b"one\n" + after
+    # A kubelet that starts again goes on where this one was.
+    for number in range(2):
+        log = Log(folder, path)
+        printed(folder, "out", b"more %d\n" % number)
+        log.pump()
+    emptied(folder, "out", b"last")
+    await log.finish()
+    assert texts(path, OUT) == b"one\n" + after + b"more 0\nmore 1\nlast"
+
+
+def test_an_output_that_is_never_emptied_leaves_no_note(folder: Path, path: Path) -> None:
+    printed(folder, "out", b"")
+    printed(folder, "err", b"one\n")
+    log = Log(folder, path)
+    for text in (b"two\n", b"thr", b"ee\n"):
+        log.pump()
+        printed(folder, "err", text)
+    log.pump()
+    assert {file.name for file in folder.iterdir()} == {"out", "err"}
 
 
 ALPHABET = st.binary(max_size=40) | st.sampled_from([b"\n", b"\n\n", b"a b F c\n", b"\r\n", b"x" * (LONGEST + 3)])

@@ -7,7 +7,7 @@ The folder of an attempt, ``<pod folder>/<container>/<number>``, holds
     main   process id of the command itself
     code   the exit code and a line end, written by the shim when the command has ended, and by the kubelet for a shim
            that was killed: the file's time is that of the end
-    out, err  what the command printed, unchanged
+    out, err  what the command printed, unchanged; out.cut and err.cut beside them belong to log_files.py
     in     the named pipe of a command that has an input or a terminal (see console.py)
     work   its working directory, HOME and TMPDIR
 

@@ -4,12 +4,16 @@ Containers write to plain files of their own, so that a crash of the kubelet los
 F is a whole line; P a piece of one: of a line longer than 16 KiB, or the end of an output without a line end. Bytes
 are never changed: the texts of a log, with a line end after each F, are exactly what was printed. That is how a
 kubelet that starts again knows how far it had come.
+
+A command can empty its own file: ``> /dev/stdout`` does. What was copied stays in the log, what follows is copied from
+the beginning of the file, and a file beside it (``out.cut``, ``err.cut``) has the number of bytes copied before.
 """
 
 import asyncio
 import contextlib
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 #: The longest text of one log line (bytes), as in the container runtimes.
@@ -20,18 +24,74 @@ CHUNK = 1024 * 1024
 #: More bytes than the time, the stream and the kind of a line have.
 _LONGEST_HEAD = 64
 
+#: Bytes before the offset by which a file is known again.
+_REMEMBERED = 64
+
 _STREAMS = (("stdout", "out"), ("stderr", "err"))
+
+
+@dataclass(slots=True)
+class _Source:
+    """The file of one stream, and how far it is copied.
+
+    copied: bytes of the stream in the log; cut: how many of them were in the file before it was emptied. size, changed:
+    of the file after the last read, -1 before it, and in nanoseconds since the epoch. end: the last bytes copied.
+    """
+
+    path: Path
+    copied: int = 0
+    cut: int = 0
+    size: int = -1
+    changed: int = -1
+    end: bytes = b""
+
+    @property
+    def _note(self) -> Path:
+        return self.path.with_suffix(".cut")
+
+    def resume(self, copied: int) -> None:
+        """Goes on after so many bytes in the log."""
+        self.copied = copied
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            self.cut = min(int(self._note.read_text()), copied)
+
+    def read(self) -> bytes:
+        """Returns what was not copied yet, at most a chunk."""
+        offset = self.copied - self.cut
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return b""
+        emptied = found.st_size < offset or (found.st_size <= self.size and found.st_mtime_ns != self.changed)
+        if not emptied and found.st_size == offset:
+            return b""
+        with self.path.open("rb", buffering=0) as file:
+            before = os.pread(file.fileno(), len(self.end), offset - len(self.end)) if self.end else b""
+            if emptied or before != self.end:
+                # Noted first: after a crash in between nothing is copied twice.
+                self._note.write_text(str(self.copied))
+                self.cut, self.end, offset = self.copied, b"", 0
+            data = os.pread(file.fileno(), CHUNK, offset)
+            # After the read: what is appended meanwhile makes the file longer than this.
+            found = os.fstat(file.fileno())
+        self.size, self.changed = found.st_size, found.st_mtime_ns
+        return data
+
+    def advance(self, copied: bytes) -> None:
+        """Counts these bytes as copied."""
+        self.copied += len(copied)
+        self.end = (self.end + copied)[-_REMEMBERED:]
 
 
 class Log:
     """The log of one attempt. folder: the attempt's; path: the log file, continued if it exists."""
 
     def __init__(self, folder: Path, path: Path) -> None:
-        self._folder = folder
         self._path = path
-        self._offsets = {stream: 0 for stream, _ in _STREAMS}
+        self._sources = {stream: _Source(folder / name) for stream, name in _STREAMS}
         if path.exists():
-            self._offsets = _resume(path)
+            for stream, copied in _resume(path).items():
+                self._sources[stream].resume(copied)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
@@ -43,12 +103,12 @@ class Log:
         """
         lines: list[bytes] = []
         more = False
-        for stream, name in _STREAMS:
-            data = self._read(stream, name)
+        for stream, source in self._sources.items():
+            data = source.read()
             whole = len(data) == CHUNK
             more = more or whole
             used, formatted = _format(data, stream, rest=final and not whole)
-            self._offsets[stream] += used
+            source.advance(data[:used])
             lines += formatted
         if lines:
             with self._path.open("ab") as log:
@@ -59,14 +119,6 @@ class Log:
         """Copies all that is left, giving way to others in between."""
         while self.pump(final=True):  # noqa: ASYNC110 - gives way, waits for nothing
             await asyncio.sleep(0)
-
-    def _read(self, stream: str, name: str) -> bytes:
-        path, offset = self._folder / name, self._offsets[stream]
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_size > offset:
-                with path.open("rb", buffering=0) as source:
-                    return os.pread(source.fileno(), CHUNK, offset)
-        return b""
 
 
 def last(path: Path, lines: int, longest: int) -> bytes:
