@@ -59,9 +59,35 @@ def _prune(schema: Object, value: Any, path: str, unknown: list[str], *, keep: b
 
 
 def defaulter(schema: Object) -> Callable[[Any], Any]:
-    """Returns the function that fills in defaults: for absent fields, and for nulls where null is not allowed."""
+    """Returns the function that fills in defaults: for absent fields, and for nulls where null is not allowed.
+
+    Such nulls without a default are left out.
+    """
     filling = _filling(schema)
-    return lambda value: _default(filling, value) if filling else value
+
+    def default(value: Any) -> Any:
+        filled = _default(filling, value) if filling else value
+        # To look for the word costs a small part of a walk through the schema, and nearly no object has a null.
+        return _without_nulls(schema, filled) if b"null" in orjson.dumps(filled) else filled
+
+    return default
+
+
+def _without_nulls(schema: Object, value: Any) -> Any:
+    if isinstance(value, list) and isinstance(items := schema.get("items"), dict):
+        return [_without_nulls(items, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    others = others if isinstance(others, dict) else None
+    result = {}
+    for name, member in value.items():
+        known = properties.get(name, others)
+        if known is None:
+            result[name] = member
+        elif member is not None or known.get("nullable"):
+            result[name] = _without_nulls(known, member)
+    return result
 
 
 def _filling(schema: Object) -> Object:
@@ -94,7 +120,8 @@ def _default(schema: Object, value: Any) -> Any:
             result[name] = _default(known, result[name])
     if isinstance(others := schema.get("additionalProperties"), dict):
         for name in result.keys() - properties.keys():
-            result[name] = _default(others, result[name])
+            is_unset = "default" in others and result[name] is None and not others.get("nullable")
+            result[name] = _default(others, others["default"] if is_unset else result[name])
     return result
 
 

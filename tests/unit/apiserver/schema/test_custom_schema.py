@@ -47,6 +47,7 @@ PROPERTIES: dict[str, Any] = {
     "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
     "small": {"type": "integer", "format": "int32"},
     "flag": {"type": "boolean"},
+    "sums": {"type": "object", "additionalProperties": {"type": "integer", "default": 7}},
 }
 VERSION = {
     "name": "v1",
@@ -137,6 +138,10 @@ def test_the_root_is_judged_too() -> None:
     ("what is there stays", {"d": {"x": 1}}, {"d": {"x": 1}}),
     ("null where it is not allowed", {"d": None}, {"d": {"x": 3}}),
     ("null where it is", {"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}),
+    ("nulls without a default", {"i": None, "port": None, "m": {"a": None, "b": 1}}, {"d": {"x": 3}, "m": {"b": 1}}),
+    ("nulls in lists", {"map": [{"k": None}], "l": [None]}, {"d": {"x": 3}, "map": [{}], "l": [None]}),
+    ("nulls of no known field", {"any": {"x": None}}, {"d": {"x": 3}, "any": {"x": None}}),
+    ("a null in place of an amount", {"sums": {"a": None}}, {"d": {"x": 3}, "sums": {"a": 7}}),
 )
 def test_defaults_are_filled_in(spec: Any, filled: Any) -> None:
     body = foo(**spec)
