@@ -299,6 +299,21 @@ def test_a_definition_is_served_at_once_and_its_schema_holds(ours: Api) -> None:
     assert ours("PUT", f"{path}/w", body).code == 422
 
 
+def test_a_custom_resource_without_metadata_is_refused(api: Api) -> None:
+    api.create(DEFINITIONS, definition("nails"))
+    path = f"/apis/test.penstock.dev/v1/namespaces/{api.namespace}/nails"
+    until(lambda: api.get(path).code == 200, "the definition is served")
+    body = custom("Nail", "n")
+    api.create(path, body)
+    codes = {"POST": (422, 400), "PUT": (400, 400), "PATCH": (400, 422)}
+    for method, expected in codes.items():
+        where = path if method == "POST" else f"{path}/n"
+        media = MERGE if method == "PATCH" else "application/json"
+        for metadata, code in zip((None, []), expected, strict=True):
+            assert api(method, where, {**body, "metadata": metadata}, type=media).code == code, (method, metadata)
+    api("DELETE", f"{DEFINITIONS}/nails.test.penstock.dev")
+
+
 def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
     scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
     scale["labelSelectorPath"] = ".status.selector"

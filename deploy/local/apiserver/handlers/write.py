@@ -85,7 +85,7 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
         raise bad_request(str(error)) from None
     if not isinstance(body.get("metadata"), dict):
         body["metadata"] = {}
-    elif document["metadata"].get("managedFields") == []:
+    elif (document.get("metadata") or {}).get("managedFields") == []:
         body["metadata"]["managedFields"] = []  # an empty list says something here: forget all owners
     return body, warnings
 

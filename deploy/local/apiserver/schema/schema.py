@@ -77,9 +77,10 @@ class _Custom:
         prefix = f'{kind} in version "{version}" cannot be handled as a {kind}'
         head: Object = {name: body[name] for name in ("apiVersion", "kind") if name in body}
         rest, unknown = self._prune({name: value for name, value in body.items() if name not in _HEAD})
+        given = body.get("metadata")
         try:
             metadata = self._metadata(
-                body.get("metadata") or {}, (None, "metadata", kind if isinstance(kind, str) else ""), unknown
+                {} if given is None else given, (None, "metadata", kind if isinstance(kind, str) else ""), unknown
             )
         except DecodeError as error:
             raise DecodeError(f"{prefix}: {error}") from None
