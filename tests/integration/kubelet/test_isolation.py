@@ -160,6 +160,11 @@ async def test_what_cannot_be_started_says_why(
     assert str(raised.value).startswith(message)
 
 
+async def test_a_command_line_that_is_too_long_cannot_be_started(pod: Started) -> None:
+    with pytest.raises(NotStartable, match=r"^true: Argument list too long$"):
+        await pod.start("true", "x" * 200_000)
+
+
 async def test_two_starts_of_one_attempt_run_the_command_once(pod: Started) -> None:
     script = "echo >>starts; until [ -e go ]; do sleep 0.02; done; exit 5"
     first = await pod.start("sh", "-c", script)

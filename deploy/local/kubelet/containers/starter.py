@@ -270,7 +270,10 @@ def _begin(asked: Mapping[str, Any], streams: Sequence[int], answer: Callable[..
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         # The interpreter ignores them, and a program inherits that.
         signal.signal(number, signal.SIG_DFL)
-    os.execve(asked["shim"][0], [*asked["shim"], *command], asked["env"])
+    try:
+        os.execve(asked["shim"][0], [*asked["shim"], *command], asked["env"])
+    except OSError as error:
+        raise CannotStart("program", f"{program}: {error.strerror}") from error
 
 
 def _serve(descriptors: Sequence[int], obstacle: OSError | None) -> None:
