@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.kubelet.containers import isolation, starter
+from deploy.local.kubelet.containers import console, isolation, starter
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import Bind
 from deploy.local.kubelet.volumes import mounts
@@ -153,3 +153,10 @@ def test_required_isolation_is_refused_where_there_is_none(tmp_path: Path, monke
     isolation.Isolation("auto", tmp_path).check()
     with pytest.raises(isolation.NotIsolated, match=r"is required.*no nsenter"):
         isolation.Isolation("required", tmp_path).check()
+
+
+def test_what_runs_above_a_command_stays_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # As of an editable installation, whose modules a finder finds.
+    monkeypatch.setattr("sys.path", [])
+    assert any(Path(console.__file__).is_relative_to(folder) for folder in isolation.used_folders())

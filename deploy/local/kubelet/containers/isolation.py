@@ -62,8 +62,12 @@ def binds(attempt: Path, pod: Path, kept: Iterable[Path], volumes: Iterable[Bind
 
 
 def used_folders() -> tuple[Path, ...]:
-    """Returns the folders that commands need: the current one, and those of the interpreter and of its modules."""
-    found = (Path.cwd(), *map(Path, (sys.prefix, sys.base_prefix, *sys.path)))
+    """Returns the folders that commands need: the current one, and those of the interpreter and of its modules.
+
+    Ours are named apart: the modules of an editable installation need not be on the path.
+    """
+    ours = Path(__file__).parents[len(__name__.split(".")) - 1]
+    found = (Path.cwd(), ours, *map(Path, (sys.prefix, sys.base_prefix, *sys.path)))
     return tuple(dict.fromkeys(path.resolve() for path in found if path.exists()))
 
 
