@@ -93,6 +93,33 @@ def test_a_version_nobody_has_seen_yet_is_answered_with_a_request_to_retry(ours:
     assert (answer.code, answer.body["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
 
 
+@for_each(
+    ({"resourceVersionMatch": "Exact"}, ["FieldValueForbidden"]),
+    ({"resourceVersionMatch": "Exact", "resourceVersion": "0"}, ["FieldValueForbidden"]),
+    ({"resourceVersionMatch": "Newest", "resourceVersion": "1"}, ["FieldValueNotSupported"]),
+    ({"resourceVersionMatch": "Newest"}, ["FieldValueForbidden", "FieldValueNotSupported"]),
+    ({"resourceVersionMatch": "NotOlderThan", "resourceVersion": "1", "watch": "1"}, ["FieldValueForbidden"]),
+    ({"resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"}, []),
+)
+def test_a_match_of_versions_that_does_not_exist_is_refused(
+    query: dict[str, str], reasons: list[str], api: Api
+) -> None:
+    answer = api.get(api.maps, **query)
+    causes = answer.body.get("details", {}).get("causes", ())
+    assert (answer.code, [cause["reason"] for cause in causes]) == (422 if reasons else 200, reasons)
+
+
+@for_each("-1", "+1", "1_0", "18446744073709551616")
+def test_a_version_that_is_none_is_refused(version: str, ours: Api) -> None:
+    # Kubernetes 1.20 answers with 500.
+    assert ours.get(ours.maps, resourceVersion=version).code == 400
+
+
+def test_a_next_page_of_another_version_is_refused(five: Api) -> None:
+    token = five.get(five.maps, limit=2).body["metadata"]["continue"]
+    assert five.get(five.maps, resourceVersion="5", **{"continue": token}).code == 400
+
+
 def test_all_namespaces_are_one_list(api: Api) -> None:
     api.create(api.jobs, job("here"))
     answer = api.get("/apis/batch/v1/jobs").body

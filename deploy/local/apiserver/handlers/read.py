@@ -29,6 +29,9 @@ from workers.api.kinds import Kind, Object
 #: Seconds between bookmarks of an idle watch that asked for them. Informers probe a server that was silent for 2.5 s
 #: with a list (`workers.cache.informers.pace`), which costs both more than a bookmark does.
 BOOKMARK = 2.0
+_LIST_OPTIONS = Kind("meta.k8s.io", "v1", "ListOptions", "")
+#: What a list can say about the version that it names.
+_MATCHES = ("Exact", "NotOlderThan")
 
 
 def get(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
@@ -84,12 +87,32 @@ def _table(
 
 
 def _version(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(
-            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        ) from None
+    whole = text.isascii() and text.isdigit()
+    if not whole or int(text) >= 2**64:
+        why = "value out of range" if whole else "invalid syntax"
+        raise bad_request(f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}')
+    return int(text)
+
+
+def _check_match(request: ApiRequest) -> None:
+    """Refuses (422) a resourceVersionMatch that says nothing about the list that is asked for."""
+    field, version = "resourceVersionMatch", request.query.get("resourceVersion", "")
+    match = request.query.get(field, "")
+    if not match:
+        return
+    errors = []
+    if request.flag("watch"):
+        errors.append(field_errors.forbidden(field, f"{field} is forbidden for watch"))
+    if not version:
+        errors.append(field_errors.forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+    if request.query.get("continue"):
+        errors.append(field_errors.forbidden(field, f"{field} is forbidden when continue is provided"))
+    if match not in _MATCHES:
+        errors.append(field_errors.not_supported(field, match, _MATCHES))
+    elif match == "Exact" and version == "0":
+        errors.append(field_errors.forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+    if errors:
+        raise api_errors.invalid(_LIST_OPTIONS, "", errors)
 
 
 def chooser(request: ApiRequest, target: RequestTarget) -> Callable[[StoredObject], bool] | None:
@@ -125,6 +148,7 @@ def listing(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respons
     """The objects of a collection, all of them or a page of `limit`."""
     resource = target.resource
     accept = negotiate(request.headers.get("accept", ""))
+    _check_match(request)
     test = chooser(request, target)
     token = paging.Token.decode(text) if (text := request.query.get("continue")) else None
     version, records = _moment(ctx, request, target, token)
@@ -157,13 +181,15 @@ def _moment(
 ) -> tuple[int, Sequence[StoredObject]]:
     """The version and the objects a list is about: the present, or the snapshot its earlier pages showed."""
     store, storage = ctx.store, target.resource.storage
+    asked = request.query.get("resourceVersion", "")
+    if token is not None and asked not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
     if token and token.version >= 0:
         kept = ctx.snapshots.find(storage, target.namespace, token.version)
         if kept is None:
             raise paging.lost(token)
         return token.version, kept
-    asked = request.query.get("resourceVersion", "")
-    if token is None and asked not in ("", "0"):
+    if asked not in ("", "0"):
         wanted = _version(asked)
         if wanted > store.version:
             raise api_errors.too_new(wanted, store.version)
@@ -197,9 +223,9 @@ def _collection(
 def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
     """The changes of a collection, or of one object, as they are written."""
     if "sendInitialEvents" in request.query:
-        options = Kind("meta.k8s.io", "v1", "ListOptions", "")
         text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
-        raise api_errors.invalid(options, "", [field_errors.forbidden("sendInitialEvents", text)])
+        raise api_errors.invalid(_LIST_OPTIONS, "", [field_errors.forbidden("sendInitialEvents", text)])
+    _check_match(request)
     accept = negotiate(request.headers.get("accept", ""))
     chosen = Filter(target.namespace, chooser(request, target))
     asked = request.query.get("resourceVersion", "")
