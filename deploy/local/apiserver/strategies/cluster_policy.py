@@ -5,13 +5,22 @@ from collections.abc import Iterator
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.strategies.base import Strategy
-from workers.api import quantities
+from workers.api import names, quantities
 from workers.api.kinds import Object
 
 #: Resources that a quota with scopes may bound; one for BestEffort pods only their number.
 NUMBER = frozenset({"pods", "count/pods"})
 _COMMON = ("cpu", "memory", "ephemeral-storage")
 COMPUTED = frozenset({*_COMMON, *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMMON)})
+#: Objects that are counted by their plain names, and all other names without a domain that a quota may bound.
+_COUNTED = frozenset(
+    {
+        *("pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "configmaps"),
+        *("secrets", "persistentvolumeclaims", "resourcequotas"),
+    }
+)
+_PLAIN = _COUNTED | COMPUTED | {"requests.storage"}
+_PAGES = ("hugepages-", "requests.hugepages-")
 #: The scopes that are understood, and those of them that contradict each other.
 _SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass")
 _CONTRARY = (("Terminating", "NotTerminating"), ("BestEffort", "NotBestEffort"))
@@ -66,15 +75,28 @@ class QuotaStrategy(Strategy):
     def validate(self, body: Object) -> list[FieldError]:
         spec = body.get("spec") or {}
         errors = [
-            field_errors.invalid(f"spec.hard[{name}]", text, "must be greater than or equal to 0")
+            error
             for name, text in (spec.get("hard") or {}).items()
-            if quantities.parse(str(text)) < 0
+            for error in _bound(f"spec.hard[{name}]", name, str(text))
         ]
         return errors + [field_errors.invalid(*found) for found in _misplaced(spec)]
 
     def validate_change(self, new: Object, old: Object) -> list[FieldError]:
         given, before = ((body.get("spec") or {}).get("scopes") or [] for body in (new, old))
         return field_errors.immutable("spec.scopes", sorted(given), sorted(before))
+
+
+def _bound(field: str, name: str, text: str) -> Iterator[FieldError]:
+    """Yields what is wrong with one bound of a quota: a name that nothing is counted by, or the amount."""
+    domain = "/" in name
+    yield from field_errors.malformed(field, name, names.qualified_name)
+    if not domain and name not in _PLAIN and not name.startswith(_PAGES):
+        yield field_errors.invalid(field, name, "must be a standard resource for quota")
+    amount = quantities.parse(text)
+    if amount < 0:
+        yield field_errors.invalid(field, text, "must be greater than or equal to 0")
+    if (name in _COUNTED or (domain and not name.startswith("requests."))) and amount % quantities.parse("1"):
+        yield field_errors.invalid(field, text, "must be an integer")
 
 
 def _misplaced(spec: Object) -> Iterator[tuple[str, str, str]]:

@@ -121,6 +121,11 @@ def test_a_container_must_declare_bounded_resources(hard: list[str], body: Objec
     assert resource_quotas.undeclared(body["spec"], dict.fromkeys(hard, "9")) == missing
 
 
+#: Names that no quota bounds, and amounts that must be whole; a quota with the former would bound nothing.
+_UNKNOWN = ("pod", "request.cpu", "storage")
+_WHOLE = ("pods", "count/jobs.batch")
+
+
 @for_each(
     ({"hard": {"pods": "1", "cpu": "1"}, "scopes": ["NotBestEffort", "Terminating"]}, []),
     ({"hard": {"configmaps": "1"}}, []),
@@ -133,8 +138,12 @@ def test_a_container_must_declare_bounded_resources(hard: list[str], body: Objec
         {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort", "operator": "DoesNotExist"}]}},
         ["spec.scopeSelector.matchExpressions[0]"],
     ),
+    ({"hard": dict.fromkeys(("pod", "request.cpu", "storage"), "1")}, [f"spec.hard[{n}]" for n in _UNKNOWN]),
+    ({"hard": {"a b": "1", "count/jobs.batch": "1", "requests.nvidia.com/gpu": "1"}}, ["spec.hard[a b]"] * 2),
+    ({"hard": {"hugepages-2Mi": "1Gi", "requests.hugepages-2Mi": "1Gi", "services.nodeports": "1"}}, []),
+    ({"hard": {"pods": "1.5", "count/jobs.batch": "1500m", "cpu": "1.5"}}, [f"spec.hard[{n}]" for n in _WHOLE]),
 )
-def test_scopes_that_make_no_sense(spec: Object, fields: list[str]) -> None:
+def test_quotas_that_make_no_sense(spec: Object, fields: list[str]) -> None:
     assert [error.field for error in strategies.strategy(RESOURCE_QUOTA).validate({"spec": spec})] == fields
 
 
