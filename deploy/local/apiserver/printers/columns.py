@@ -51,7 +51,9 @@ _DESCRIPTIONS = {
     "Age": "How long ago the object was created.",
     "Completions": "Pods that succeeded, of those wanted.",
     "Duration": "How long the job took, or has been running.",
+    "Limit": "Limits that are used, of those allowed.",
     "Ready": "How much of it is ready, of all.",
+    "Request": "What is used of all else, of what is allowed.",
     "Status": "What the object is doing.",
 }
 
@@ -299,6 +301,14 @@ def _path_column(spelled: str) -> tuple[str, Callable[[Object, datetime], str]]:
     return title, cell
 
 
+def _quota(body: Object, now: datetime) -> list[Any]:
+    hard, used = _status(body).get("hard") or {}, _status(body).get("used") or {}
+    shown: tuple[list[str], list[str]] = ([], [])
+    for name in sorted(hard):
+        shown[name.startswith("limits.")].append(f"{name}: {used.get(name, '0')}/{hard[name]}")
+    return [_name(body), _age(body, now), *map(", ".join, shown)]
+
+
 _WIDE = ("*Containers", "*Images", "*Selector")
 _EVENT = _layout(
     _event,
@@ -339,6 +349,7 @@ _LAYOUTS: dict[str, ColumnLayout] = {
     "persistentvolumeclaims": _layout(
         _claim, "Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "Age", "*VolumeMode"
     ),
+    "resourcequotas": _layout(_quota, "Name", "Age", "Request", "Limit"),
     "networkpolicies.networking.k8s.io": _layout(
         _row(lambda body: selectors.spelled(_spec(body).get("podSelector")) or "<none>"), "Name", "Pod-Selector", "Age"
     ),

@@ -5,7 +5,7 @@ from typing import Any
 
 from deploy.local.apiserver.printers import ages, jsonpath, tables
 from tests.support.tables import cases, for_each
-from workers.api.kinds import EVENT, JOB, NODE, POD, SCALED_JOB, Kind
+from workers.api.kinds import EVENT, JOB, NODE, POD, RESOURCE_QUOTA, SCALED_JOB, Kind
 
 NOW = datetime(2026, 1, 10, 12, 0, 0, tzinfo=UTC)
 MADE = "2026-01-10T11:00:00Z"
@@ -179,6 +179,14 @@ def test_a_node_has_roles() -> None:
     labels = {"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": ""}
     row = cells(NODE, {"metadata": {"labels": labels}, "status": condition("Ready")})
     assert row[1:4] == ["Ready", "control-plane,worker", "60m"]
+
+
+def test_a_quota_says_what_is_used_of_it() -> None:
+    hard = {"requests.cpu": "2", "pods": "5", "limits.cpu": "4", "limits.memory": "1Gi"}
+    status = {"hard": hard, "used": {"pods": "1", "requests.cpu": "500m", "limits.cpu": "0", "limits.memory": "0"}}
+    row = ["pods: 1/5, requests.cpu: 500m/2", "limits.cpu: 0/4, limits.memory: 0/1Gi"]
+    assert cells(RESOURCE_QUOTA, {"status": status}) == ["x", "60m", *row]
+    assert cells(RESOURCE_QUOTA, {"spec": {"hard": hard}}) == ["x", "60m", "", ""]
 
 
 COLUMNS: list[dict[str, Any]] = [
