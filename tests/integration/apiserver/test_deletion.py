@@ -88,6 +88,21 @@ def test_an_evicted_pod_is_deleted(ours: Api) -> None:
     assert ours.get(f"{ours.pods}/worker").code == 404
 
 
+@cases(
+    ("another uid", {"uid": "00000000-0000-0000-0000-000000000000"}),
+    ("another version", {"resourceVersion": "1"}),
+)
+def test_the_query_of_a_deletion_says_which_object_is_meant(query: dict[str, str], api: Api) -> None:
+    made = api.create(api.maps, config_map("m", labels={"m": "1"}))
+    for path, more in ((f"{api.maps}/m", {}), (api.maps, {"labelSelector": "m"})):
+        answer = api("DELETE", path, **query, **more)
+        assert (answer.code, answer.body["reason"]) == (409, "Conflict")
+    kept = api.get(f"{api.maps}/m").body["metadata"]
+    assert kept["uid"] == made["metadata"]["uid"]
+    right = {"uid": kept["uid"], "resourceVersion": kept["resourceVersion"]}
+    assert api("DELETE", f"{api.maps}/m", **{name: right[name] for name in query}).code == 200
+
+
 def test_a_collection_is_deleted_by_selector(api: Api) -> None:
     for name, colour in (("a", "red"), ("b", "blue"), ("c", "red")):
         api.create(api.maps, config_map(name, labels={"colour": colour}))

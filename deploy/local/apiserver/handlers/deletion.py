@@ -60,6 +60,8 @@ def options_of(request: ApiRequest) -> DeleteOptions:
         raw["gracePeriodSeconds"] = grace
     if "orphanDependents" in query:
         raw["orphanDependents"] = request.flag("orphanDependents")
+    if conditions := {name: query[name] for name in ("uid", "resourceVersion") if query.get(name)}:
+        raw["preconditions"] = conditions
     return read(raw, query.get("dryRun"))
 
 
