@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.apiserver.client import Api, pod, until
 from tests.support.embedded import Embedded
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 
 LINES = (
     "2026-01-01T00:00:00.000000001Z stdout F one\n"
@@ -58,6 +58,7 @@ def output(embedded: Embedded, ours: Api) -> Output:
     ("no line", {"tailLines": 0}, ""),
     ("more lines than there are", {"tailLines": 99}, "one\ntwo halves\nthree\n"),
     ("since", {"sinceTime": "2026-01-01T00:00:02Z"}, "three\n"),
+    ("since, elsewhere", {"sinceTime": "2026-01-01T02:00:02+02:00"}, "three\n"),
     ("recent", {"sinceSeconds": 60}, ""),
     ("so many bytes", {"limitBytes": 5}, "one\nt"),
     ("with times", {"tailLines": 1, "timestamps": "true"}, "2026-01-01T00:00:02.000000004Z three\n"),
@@ -65,6 +66,12 @@ def output(embedded: Embedded, ours: Api) -> Output:
 def test_the_part_that_was_asked_for_is_shown(query: dict[str, str | int], text: str, output: Output) -> None:
     output.write(LINES)
     assert output.read(**query) == text
+
+
+@for_each("soon", "2026-01-01", "2026-01-01T00:00:02", "0001-01-01T00:00:00+14:00")
+def test_a_moment_without_a_zone_or_beyond_the_calendar_is_refused(moment: str, output: Output) -> None:
+    output.write(LINES)
+    assert output.api.get(output.path, container="main", sinceTime=moment).code == 400
 
 
 def test_the_last_lines_of_a_long_file_are_found(output: Output) -> None:

@@ -16,6 +16,7 @@ from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.http.request import ApiRequest, Stream
+from workers.api import times
 from workers.api.kinds import Object
 from workers.api.statuses import is_finished
 
@@ -23,12 +24,13 @@ from workers.api.statuses import is_finished
 POLL = 0.1
 BLOCK = 64 * 1024
 YEAR = 366 * 24 * 3600
+_MOMENT = "%Y-%m-%dT%H:%M:%S.%f"
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The wanted part of the output. since: the beginning of an RFC 3339 text, up to
-    microseconds: the times of lines are compared with it as texts.
+    """The wanted part of the output. since: the beginning of an RFC 3339 text in UTC, up to microseconds: the times of
+    lines are compared with it as texts.
     """
 
     follow: bool = False
@@ -48,10 +50,10 @@ def options_of(request: ApiRequest, now: datetime) -> LogOptions:
     since = request.query.get("sinceTime", "")
     if seconds is not None:
         # A year is longer than any pod of a laptop runs, and a datetime ends before 64 bits of seconds do.
-        since = (now - timedelta(seconds=max(-YEAR, min(seconds, YEAR)))).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        since = (now - timedelta(seconds=max(-YEAR, min(seconds, YEAR)))).strftime(_MOMENT)
     elif since:
         try:
-            since = datetime.fromisoformat(since).strftime("%Y-%m-%dT%H:%M:%S.%f")
+            since = times.parse(since).strftime(_MOMENT)
         except ValueError:
             raise bad_request(f'sinceTime: parsing time "{since}": not RFC 3339') from None
     return LogOptions(request.flag("follow"), request.flag("timestamps"), tail, since, limit)
