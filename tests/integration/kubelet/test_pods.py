@@ -232,6 +232,19 @@ async def test_a_sick_container_is_killed_when_the_grace_of_its_probe_is_over(la
     assert "liveness probe failed" in container(pod)["state"]["terminated"]["message"]
 
 
+async def test_a_container_that_is_asked_to_end_is_not_called_sick(lab: Lab) -> None:
+    up, asked = lab.folder / "up", lab.folder / "asked"
+    script = f"trap 'touch {asked}; sleep 2; echo drained; exit 0' TERM; touch {up}; while :; do sleep 0.05; done"
+    probe = {"exec": {"command": ["test", "!", "-e", str(asked)]}, "periodSeconds": 1, "failureThreshold": 1}
+    await lab.create("drains", shell(script, livenessProbe=probe))
+    await until(up.exists, "it can be asked")
+    await lab.cluster.patch(Ref(POD, "default", "drains"), {"spec": {"activeDeadlineSeconds": 1}})
+    pod = await lab.ended("drains")
+    ended = container(pod)["state"]["terminated"]
+    assert (ended["exitCode"], ended.get("message")) == (0, None)
+    assert lab.log(pod) == ["stdout drained"]
+
+
 async def test_a_hook_runs_beside_a_container_that_has_started(lab: Lab) -> None:
     hooked = lab.folder / "hooked"
     hook = {"exec": {"command": ["sh", "-c", f"touch $HOME/by-hook; touch {hooked}"]}}

@@ -349,8 +349,10 @@ class Worker:
             return await self._ask(name, probe)
 
         def started(healthy: bool, why: str) -> None:
+            container = self._containers[name]
             if healthy:
-                self._set(name, replace(self._containers[name], started=True, ready="readinessProbe" not in spec))
+                ready = "readinessProbe" not in spec and container.stopping is None
+                self._set(name, replace(container, started=True, ready=ready))
             else:
                 self._unhealthy(name, "startup", why)
 
@@ -372,6 +374,9 @@ class Worker:
                     group.create_task(probes.observe(spec[kind], check, on_change))
 
     def _unhealthy(self, name: str, kind: str, why: str) -> None:
+        if self._containers[name].stopping is not None:
+            # It may answer no more while it finishes its work.
+            return
         message = f"{kind} probe failed: {why}"
         self._host.announcer.warning(self.pod, "Unhealthy", f"container {name}: {message}")
         grace = self._specs[name][f"{kind}Probe"].get("terminationGracePeriodSeconds")
