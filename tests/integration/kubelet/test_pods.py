@@ -247,7 +247,7 @@ async def test_a_container_that_is_asked_to_end_is_not_called_sick(lab: Lab) -> 
 
 async def test_a_hook_runs_beside_a_container_that_has_started(lab: Lab) -> None:
     hooked = lab.folder / "hooked"
-    hook = {"exec": {"command": ["sh", "-c", f"touch $HOME/by-hook; touch {hooked}"]}}
+    hook = {"exec": {"command": ["sh", "-c", f"touch {hooked}; touch $HOME/by-hook"]}}
     main = shell("until [ -e by-hook ]; do sleep 0.02; done", lifecycle={"postStart": hook})
     await lab.create("hooked", main)
     assert phase(await lab.ended("hooked")) == "Succeeded"
