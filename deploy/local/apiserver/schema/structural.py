@@ -67,10 +67,18 @@ def defaulter(schema: Object) -> Callable[[Any], Any]:
 
     def default(value: Any) -> Any:
         filled = _default(filling, value) if filling else value
-        # To look for the word costs a small part of a walk through the schema, and nearly no object has a null.
-        return _without_nulls(schema, filled) if b"null" in orjson.dumps(filled) else filled
+        return _without_nulls(schema, filled) if _may_have_null(filled) else filled
 
     return default
+
+
+def _may_have_null(value: Any) -> bool:
+    """False for nearly all objects, at a small part of the cost of a walk through the schema."""
+    try:
+        return b"null" in orjson.dumps(value)
+    except TypeError:
+        # A whole number beyond 64 bits.
+        return True
 
 
 def _without_nulls(schema: Object, value: Any) -> Any:

@@ -140,6 +140,7 @@ def test_the_root_is_judged_too() -> None:
     ("null where it is", {"o": {"n": None}}, {"d": {"x": 3}, "o": {"a": "A", "n": None}}),
     ("nulls without a default", {"i": None, "port": None, "m": {"a": None, "b": 1}}, {"d": {"x": 3}, "m": {"b": 1}}),
     ("nulls in lists", {"map": [{"k": None}], "l": [None]}, {"d": {"x": 3}, "map": [{}], "l": [None]}),
+    ("a null beside a large number", {"i": None, "any": {"x": 2**64}}, {"d": {"x": 3}, "any": {"x": 2**64}}),
     ("nulls of no known field", {"any": {"x": None}}, {"d": {"x": 3}, "any": {"x": None}}),
     ("a null in place of an amount", {"sums": {"a": None}}, {"d": {"x": 3}, "sums": {"a": 7}}),
 )
