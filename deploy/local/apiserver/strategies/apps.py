@@ -51,9 +51,14 @@ class WorkloadStrategy(Strategy):
         policy = (template.get("spec") or {}).get("restartPolicy")
         if policy and policy != "Always" and policy in podspec.RESTART_POLICIES:
             errors.append(field_errors.not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
+            kind = "StatefulSet" if self.kind.kind == "StatefulSet" else "ReplicaSet"
+            detail = f"activeDeadlineSeconds in {kind} is not Supported"
+            errors.append(field_errors.forbidden("spec.template.spec.activeDeadlineSeconds", detail))
         if self.kind.kind == "Deployment":
             errors += [*_strategy(own), *_deadline(own)]
         if self.kind.kind == "StatefulSet":
+            errors += _order(own)
             policy = own["persistentVolumeClaimRetentionPolicy"]
             errors += field_errors.judge(policy, "spec.persistentVolumeClaimRetentionPolicy", _RETENTION)
         return errors
@@ -97,6 +102,23 @@ def _selector(selector: Object | None, labels: Object) -> Iterator[FieldError]:
         yield field_errors.invalid(
             "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
         )
+
+
+def _order(own: Object) -> Iterator[FieldError]:
+    """The order in which a StatefulSet makes its pods, and that in which it replaces them."""
+    order, update, path = own.get("podManagementPolicy"), own["updateStrategy"], "spec.updateStrategy"
+    if order not in ("OrderedReady", "Parallel"):
+        yield field_errors.invalid("spec.podManagementPolicy", order, "must be 'OrderedReady' or 'Parallel'")
+    rolling = update.get("rollingUpdate")
+    match update.get("type"):
+        case "RollingUpdate":
+            yield from field_errors.non_negative(f"{path}.rollingUpdate.partition", (rolling or {}).get("partition"))
+        case "OnDelete":
+            if rolling is not None:
+                only = "only allowed for updateStrategy 'RollingUpdate'"
+                yield field_errors.invalid(f"{path}.rollingUpdate", rolling, only)
+        case _:
+            yield field_errors.invalid(path, update, "must be 'RollingUpdate' or 'OnDelete'")
 
 
 def _strategy(own: Object) -> Iterator[FieldError]:

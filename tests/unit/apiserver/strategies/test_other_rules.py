@@ -47,11 +47,39 @@ def test_a_deployment_gets_its_defaults() -> None:
         "spec.selector.matchExpressions[0].operator",
     ),
     ("pods that end", {"template": template(labels={"a": "b"})}, "spec.template.spec.restartPolicy"),
+    (
+        "pods with a deadline",
+        {"template": template(labels={"a": "b"}, restartPolicy="Always", activeDeadlineSeconds=5)},
+        "spec.template.spec.activeDeadlineSeconds",
+    ),
     ("strategy", {"strategy": {"type": "Hope"}}, "spec.strategy"),
     ("two strategies", {"strategy": {"type": "Recreate", "rollingUpdate": {}}}, "spec.strategy.rollingUpdate"),
 )
 def test_a_deployment_is_refused(spec: Any, field: str) -> None:
     assert [place for place, _ in problems(DEPLOYMENT, workload(**spec))] == [field]
+
+
+@cases(
+    ("order", {"podManagementPolicy": "Backwards"}, "spec.podManagementPolicy"),
+    ("update", {"updateStrategy": {"type": "Recreate"}}, "spec.updateStrategy"),
+    (
+        "partition",
+        {"updateStrategy": {"rollingUpdate": {"partition": -1}}},
+        "spec.updateStrategy.rollingUpdate.partition",
+    ),
+    (
+        "a partition of no use",
+        {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}},
+        "spec.updateStrategy.rollingUpdate",
+    ),
+    (
+        "pods with a deadline",
+        {"template": template(labels={"a": "b"}, restartPolicy="Always", activeDeadlineSeconds=5)},
+        "spec.template.spec.activeDeadlineSeconds",
+    ),
+)
+def test_a_stateful_set_is_refused(spec: Any, field: str) -> None:
+    assert [place for place, _ in problems(STATEFUL_SET, workload(serviceName="s", **spec))] == [field]
 
 
 @cases(
