@@ -1,5 +1,6 @@
 """Volumes as folders."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,21 @@ def test_filling_keeps_other_files_and_renews_given_ones(tmp_path: Path) -> None
     assert (folder / "x/secret").read_bytes() == b"new"
     assert (folder / "x/secret").stat().st_mode & 0o777 == 0o400
     assert (folder / "own").read_text() == "kept"
+
+
+def test_filling_again_takes_nothing_from_those_who_read(tmp_path: Path) -> None:
+    folder, given = tmp_path / "v", {"same": (b"same", 0o400), "other": (b"old", 0o644), "mode": (b"m", 0o644)}
+    folders.fill(folder, given)
+    before = {name: (folder / name).stat().st_ino for name in given}
+    with (folder / "other").open("rb") as reader:
+        folders.fill(folder, {**given, "other": (b"new", 0o644), "mode": (b"m", 0o600)})
+        # A file that is written anew would be empty for a moment.
+        assert reader.read() == b"old"
+    kept = {name for name in given if (folder / name).stat().st_ino == before[name]}
+    assert kept == {"same"}
+    assert (folder / "other").read_bytes() == b"new"
+    assert stat.S_IMODE((folder / "mode").stat().st_mode) == 0o600
+    assert {path.name for path in folder.iterdir()} == set(given)
 
 
 def test_references_name_every_object_a_volume_needs() -> None:

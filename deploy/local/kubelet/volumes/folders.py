@@ -1,5 +1,6 @@
 """The volumes of a pod as folders. What goes into a folder is decided purely; `fill` writes it."""
 
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -12,6 +13,8 @@ from workers.api.kinds import CONFIG_MAP, SECRET, Kind, Object
 Files = dict[str, tuple[bytes, int]]
 
 _DEFAULT_MODE = 0o644
+#: The name of a file until it has its own: no key and no path of a volume begins like this.
+_NEW = "..new"
 
 
 def references(volumes: Iterable[Object]) -> Iterator[tuple[Kind, str]]:
@@ -99,11 +102,26 @@ def inside(path: str, where: str) -> str:
 
 
 def fill(folder: Path, content: Files) -> None:
-    """Makes the folder with these files; what is there already is kept (emptyDir) or overwritten."""
+    """Makes the folder with these files; what is there already is kept (emptyDir) or overwritten.
+
+    Containers that run see each file as it was or as it is now.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, (data, mode) in content.items():
         path = folder / name
+        if _is(path, data, mode):
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        path.write_bytes(data)
-        path.chmod(mode)
+        new = path.with_name(_NEW)
+        new.unlink(missing_ok=True)
+        new.write_bytes(data)
+        new.chmod(mode)
+        new.replace(path)
+
+
+def _is(path: Path, data: bytes, mode: int) -> bool:
+    """True for a file with this content and mode."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode) == mode and path.read_bytes() == data
+    except OSError:
+        return False
