@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 _WAITING_PERIOD, _PATIENCE, _REPORTED_AT_ONCE = 1.0, 1.0, 50
 #: Seconds until a pod whose program is missing is tried again: it may have been installed.
 _MISSING_PERIOD = 5.0
+#: Seconds between two looks at what running containers have from the cluster, as a real kubelet's.
+_RENEWAL_PERIOD = 60.0
 #: Pause before the API server is asked again after a failure (seconds); doubles up to the last.
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 #: Seconds that one watch lasts.
@@ -115,6 +117,7 @@ class Kubelet:
             self._follow(),
             self._report_waiting(),
             self._retry(),
+            self._renew(),
             self._host.claims.keep_tidy(),
             self._usage.live(),
             StreamServer(self._host.logs, self._workers.get).serve(),
@@ -381,6 +384,12 @@ class Kubelet:
         while True:
             await asyncio.sleep(_MISSING_PERIOD)
             self._see_again()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEWAL_PERIOD)
+            for worker in tuple(self._workers.values()):
+                await worker.renew()
 
     # -- running -------------------------------------------------------------------------------------------------
 

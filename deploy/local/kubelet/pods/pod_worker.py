@@ -28,10 +28,11 @@ from deploy.local.kubelet.containers.container_states import (
 from deploy.local.kubelet.containers.environment import ConfigProblem
 from deploy.local.kubelet.containers.isolation import NotIsolated, entering
 from deploy.local.kubelet.containers.log_files import Log
-from deploy.local.kubelet.pods import lifecycle, recipe, status
+from deploy.local.kubelet.pods import lifecycle, recipe, renewal, status
 from deploy.local.kubelet.pods.host import Host
 from deploy.local.kubelet.pods.lifecycle import PodDecision
 from deploy.local.kubelet.pods.recipe import NoCommand, Recipe
+from deploy.local.kubelet.volumes import folders
 from workers.api import loopback_addresses
 from workers.api.kinds import POD, Object, Ref, ref_of
 from workers.errors import ClusterError
@@ -124,6 +125,20 @@ class Worker:
         for name, container in self._containers.items():
             if isinstance(container.state, ContainerWaiting) and container.state.reason == _NO_SLOT:
                 self._set(name, replace(container, state=replace(container.state, retry=0.0)))
+
+    async def renew(self) -> None:
+        """Renews the files that running containers have from the cluster."""
+        running = [
+            self._specs[name] for name, one in self._containers.items() if isinstance(one.state, ContainerRunning)
+        ]
+        host = self._host
+        try:
+            found = await renewal.current(host.configs, host.access, self.pod, running, self._folder)
+            # The folder goes with the pod.
+            for place, content in () if self.over else found:
+                folders.fill(place, content)
+        except (ClusterError, OSError) as problem:
+            log.warning("volumes were not renewed", extra={"pod": str(self._ref), "error": str(problem)})
 
     def vanish(self) -> None:
         """The pod's object is gone: ends the containers soon, and reports nothing more."""

@@ -16,7 +16,7 @@ from deploy.local.kubelet.volumes import account_files, folders
 from workers.api.kinds import Object
 
 #: Volumes whose content is the cluster's: containers cannot change it.
-_GIVEN = ("configMap", "secret", "downwardAPI", "projected")
+GIVEN = ("configMap", "secret", "downwardAPI", "projected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def decide_isolated(
     pod: Object, container: Object, places: Mapping[str, Path], variables: Mapping[str, str], work: Path, folder: Path
 ) -> Mounts:
     """The mounts of an isolated container, which finds every volume in the pod's folder too. Otherwise as `decide`."""
-    given = {volume["name"] for volume in pod["spec"].get("volumes") or () if not volume.keys().isdisjoint(_GIVEN)}
+    given = {volume["name"] for volume in pod["spec"].get("volumes") or () if not volume.keys().isdisjoint(GIVEN)}
     sources = _sources(container, places, variables)
     writable = {mount["name"] for _, _, mount in sources if not mount.get("readOnly")}
     binds = [
