@@ -12,13 +12,15 @@ from tests.support import rendered
 from tests.support.helm import Helm, HelmError
 from tests.support.paths import ROOT
 from tests.support.tables import cases
+from workers.controllers import registry
+from workers.decision.followed_kinds import followed
 from workers.settings import Settings
 
 #: Choices of the chart that no overlay has.
 MORE: dict[str, dict[str, Any]] = {
     "every setting of values": {
         **rendered.EXTERNAL,
-        "settings": {"polling": 1_000_000, "keda_quirks": ["missing-secrets", "bare-user-names"], "policies": True},
+        "settings": {"polling": 1_000_000, "keda_quirks": ["missing-secrets", "bare-user-names"]},
         "gateway": {"tls": {"existingSecret": "tls"}},
         "namespaces": ["team"],
     },
@@ -26,7 +28,12 @@ MORE: dict[str, dict[str, Any]] = {
         **rendered.EXTERNAL,
         "kubeconfig": {"existingSecret": "other", "context": "prod", "namespace": "system"},
     },
-    "standalone with Volcano": {**rendered.EXTERNAL, "mode": "standalone", "volcano": {"enabled": True}},
+    "standalone with Volcano": {
+        **rendered.EXTERNAL,
+        "mode": "standalone",
+        "volcano": {"enabled": True},
+        "settings": {"policies": True},
+    },
 }
 
 
@@ -48,14 +55,35 @@ def variables(objects: list[dict[str, Any]]) -> dict[str, str]:
     return found
 
 
-def test_every_variable_is_a_setting_with_a_value_that_it_takes(objects) -> None:
-    given = variables(objects)
-    names = {name: name.removeprefix("PENSTOCK_").lower() for name in given}
+def settings(objects: list[dict[str, Any]]) -> Settings:
+    """The settings of the processes."""
+    given = {name.removeprefix("PENSTOCK_").lower(): value for name, value in variables(objects).items()}
     # The setting comes with the processes' health.
-    unknown = set(names.values()) - set(Settings.model_fields) - {"health"}
-    assert not unknown
-    values = {names[name]: value for name, value in given.items() if value and names[name] in Settings.model_fields}
-    assert Settings(**values)
+    assert not set(given) - set(Settings.model_fields) - {"health"}
+    return Settings(**{name: value for name, value in given.items() if value and name in Settings.model_fields})
+
+
+def test_every_variable_is_a_setting_with_a_value_that_it_takes(objects) -> None:
+    assert settings(objects)
+
+
+def test_the_informers_may_list_every_kind_that_their_settings_have_them_follow(objects) -> None:
+    kinds = followed(registry.configured(settings(objects)))
+    listed = {
+        (each["kind"], group, resource)
+        for each in objects
+        if each["metadata"]["name"].startswith(("penstock-watch", "penstock-standalone")) and "rules" in each
+        for rule in each["rules"]
+        if "list" in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    if not any("rules" in each for each in objects):
+        return  # They are those of another cluster.
+    everywhere = {(group, resource) for role, group, resource in listed if role == "ClusterRole"}
+    somewhere = {(group, resource) for _, group, resource in listed}
+    names = {kind: (kind.group, kind.plural) for kind in kinds}
+    assert {name for kind, name in names.items() if name not in (somewhere if kind.namespaced else everywhere)} == set()
 
 
 def test_every_container_starts_a_command_of_penstock(objects) -> None:
@@ -240,6 +268,11 @@ def test_the_table_finds_what_the_profile_forbids(values, field, chart: Helm) ->
         "Volcano in some namespaces",
         {"namespaces": ["team"], "volcano": {"enabled": True}},
         "Queues of Volcano belong to no namespace",
+    ),
+    (
+        "policies in some namespaces",
+        {"namespaces": ["team"], "settings": {"policies": True}},
+        "ScalePolicies belong to no namespace",
     ),
     ("a namespace of an impossible name", {"namespaces": ["Team"]}, "/namespaces/0"),
 )

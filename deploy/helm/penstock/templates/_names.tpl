@@ -83,6 +83,9 @@ app.kubernetes.io/component: {{ . }}
 {{- if and .Values.namespaces .Values.volcano.enabled -}}
 {{- fail "\n\nnamespaces: Queues of Volcano belong to no namespace, so its kinds need rights in all of them; leave namespaces empty or set volcano.enabled=false." -}}
 {{- end -}}
+{{- if and .Values.namespaces .Values.settings.policies (not .Values.settings.cluster_scoped) -}}
+{{- fail "\n\nsettings.policies: ScalePolicies belong to no namespace, so they need rights in all of them; leave namespaces empty or settings.policies out." -}}
+{{- end -}}
 {{- if and .Values.gateway.ingress.enabled (not .Values.gateway.enabled) -}}
 {{- fail "\n\ngateway.ingress.enabled: there is no gateway; set gateway.enabled=true." -}}
 {{- end -}}

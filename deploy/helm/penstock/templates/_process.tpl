@@ -225,6 +225,8 @@ spec:
 {{- end -}}
 {{- with .Values.namespaces -}}
 {{- $_ := set $settings "PENSTOCK_NAMESPACES" (join "," .) -}}
+{{- /* Roles allow no kind without a namespace, and one that may not be listed keeps the pods from being ready. */}}
+{{- $_ := set $settings "PENSTOCK_CLUSTER_SCOPED" "false" -}}
 {{- end -}}
 {{- if .Values.kubeconfig.existingSecret -}}
 {{- $_ := set $settings "PENSTOCK_KUBECONFIG" "/etc/penstock/cluster/kubeconfig" -}}
