@@ -10,7 +10,8 @@ _REFUSAL = re.compile(
     r'User "(?P<user>[^"]+)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)'
 )
-_ACCOUNT = re.compile(r"system:serviceaccount:(?P<namespace>[^:]+):(?P<name>penstock-[a-z]+)$")
+# The chart puts its release's name before an account's.
+_ACCOUNT = re.compile(r"system:serviceaccount:(?P<namespace>[^:]+):(?P<name>[a-z0-9.-]*penstock[a-z0-9.-]*-[a-z]+)$")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -23,23 +23,25 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 #: Requests at once.
 _AT_ONCE = 16
-_ACCOUNT = re.compile(rf"system:serviceaccount:[^:]+:penstock-({'|'.join(process_rules.PROCESSES)})$")
+# The chart puts its release's name before an account's.
+_ACCOUNT = re.compile(
+    rf"system:serviceaccount:[^:]+:(?P<role>[a-z0-9.-]*penstock[a-z0-9.-]*-(?P<process>{'|'.join(process_rules.PROCESSES)}))$"
+)
 #: Resources of APIs that a cluster need not have.
 _OPTIONAL = frozenset({"metrics.k8s.io"})
 
 
 @dataclass(frozen=True, slots=True)
 class AccountRights:
-    """process: the one whose rules were asked for. lacking: the rights that the account has not."""
+    """role: the one whose rules were asked for. lacking: the rights that the account has not."""
 
-    process: str
+    role: str
     lacking: tuple[MissingRight, ...]
 
 
 async def examined(cluster: "Cluster", settings: "Settings") -> AccountRights:
     """Asks the API server for every rule. Raises ClusterError."""
-    process = process_of(await _user(cluster))
-    role = f"penstock-{process}"
+    process, role = account_of(await _user(cluster))
     wanted = list(dict.fromkeys(needed(process, settings, role)))
     limit = asyncio.Semaphore(_AT_ONCE)
 
@@ -53,13 +55,13 @@ async def examined(cluster: "Cluster", settings: "Settings") -> AccountRights:
         return not answer["status"].get("allowed")
 
     answers = await asyncio.gather(*map(lacks, wanted))
-    return AccountRights(process, tuple(right for right, lacking in zip(wanted, answers, strict=True) if lacking))
+    return AccountRights(role, tuple(right for right, lacking in zip(wanted, answers, strict=True) if lacking))
 
 
-def process_of(user: str) -> str:
-    """Returns the process whose account this is, `standalone` for any other user. Pure."""
+def account_of(user: str) -> tuple[str, str]:
+    """Returns the process whose account this is, and its role: those of `standalone` for any other user. Pure."""
     found = _ACCOUNT.match(user)
-    return found[1] if found else "standalone"
+    return (found["process"], found["role"]) if found else ("standalone", "penstock-standalone")
 
 
 def needed(process: str, settings: "Settings", role: str) -> Iterator[MissingRight]:

@@ -283,7 +283,7 @@ async def _cluster(settings: "Settings", home: Home, running: str | None) -> Clu
             version = (await cluster.request("GET", "/version")).get("gitVersion", "")
             rights, missing = await examined(cluster, settings), await _missing(cluster, settings, ours=ours)
             return ClusterFacts(
-                source, named, ours, "", version, await _skew(cluster), rights.process, rights.lacking, missing
+                source, named, ours, "", version, await _skew(cluster), rights.role, rights.lacking, missing
             )
     except PenstockError as error:
         return ClusterFacts(source, named, ours, problem=f"does not answer: {output.reason(error)}")

@@ -47,8 +47,8 @@ class BrokerFacts:
 class ClusterFacts:
     """An API server that was asked. source: what chose it. ours: it is the embedded one of the home.
 
-    process: the one whose rules this user was asked for. denied: what it may not do of them. missing: definitions of
-    ours that it does not serve.
+    role: the one whose rules this user was asked for. denied: what it may not do of them. missing: definitions of ours
+    that it does not serve.
     """
 
     source: str
@@ -57,7 +57,7 @@ class ClusterFacts:
     problem: str = ""
     version: str = ""
     skew: float | None = None
-    process: str = "standalone"
+    role: str = "penstock-standalone"
     denied: tuple[MissingRight, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -290,7 +290,7 @@ def _rights(facts: Facts) -> Verdict | None:
         listed = ", ".join(map(str, found.denied[:DENIED]))
         more = f" and {len(found.denied) - DENIED} more" if len(found.denied) > DENIED else ""
         advice = (
-            f"grant them with the role penstock-{found.process}: `python -m deploy.manifests.rbac` prints its rules, "
+            f"grant them with the role {found.role}: `python -m deploy.manifests.rbac` prints its rules, "
             "and docs/access.md has the reason of each"
         )
         return Verdict("wrong", f"this user may not {listed}{more}", advice)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deploy.cli.doctor.account_rights import examined, needed, process_of
+from deploy.cli.doctor.account_rights import account_of, examined, needed
 from tests.support.tables import cases
 from workers.client.missing_rights import MissingRight
 from workers.errors import NotFound
@@ -10,14 +10,17 @@ from workers.settings import Settings
 
 
 @cases(
-    ("a worker", "system:serviceaccount:penstock:penstock-worker", "worker"),
-    ("in another namespace", "system:serviceaccount:ours:penstock-watch", "watch"),
-    ("another account", "system:serviceaccount:penstock:default", "standalone"),
-    ("a person", "jane", "standalone"),
-    ("nobody knows", "", "standalone"),
+    ("a worker", "system:serviceaccount:penstock:penstock-worker", "worker", "penstock-worker"),
+    ("in another namespace", "system:serviceaccount:ours:penstock-watch", "watch", "penstock-watch"),
+    ("of another release", "system:serviceaccount:ops:ops-penstock-watch", "watch", "ops-penstock-watch"),
+    ("of one called like us", "system:serviceaccount:a:penstock-blue-scaler", "scaler", "penstock-blue-scaler"),
+    ("another account", "system:serviceaccount:penstock:default", "standalone", "penstock-standalone"),
+    ("another worker", "system:serviceaccount:penstock:ci-worker", "standalone", "penstock-standalone"),
+    ("a person", "jane", "standalone", "penstock-standalone"),
+    ("nobody knows", "", "standalone", "penstock-standalone"),
 )
-def test_the_process_of_a_user(user: str, expected: str) -> None:
-    assert process_of(user) == expected
+def test_the_process_and_the_role_of_a_user(user: str, process: str, role: str) -> None:
+    assert account_of(user) == (process, role)
 
 
 def rights(process: str, **settings: Any) -> set[str]:
@@ -55,11 +58,12 @@ class Server:
 
 
 @cases(
-    ("ours", "system:serviceaccount:penstock:penstock-watch", "watch"),
-    ("before 1.28", None, "standalone"),
+    ("ours", "system:serviceaccount:penstock:penstock-watch", "penstock-watch"),
+    ("of another release", "system:serviceaccount:ops:ops-penstock-watch", "ops-penstock-watch"),
+    ("before 1.28", None, "penstock-standalone"),
 )
-async def test_what_the_server_refuses_is_lacking(user: str | None, process: str) -> None:
+async def test_what_the_server_refuses_is_lacking(user: str | None, role: str) -> None:
     found = await examined(Server(user), Settings())  # type: ignore[arg-type]
-    assert found.process == process
-    assert MissingRight("watch", "keda.sh", "scaledjobs", "", f"penstock-{process}") in found.lacking
+    assert found.role == role
+    assert MissingRight("watch", "keda.sh", "scaledjobs", "", role) in found.lacking
     assert {one.verb for one in found.lacking} == {"watch"}

@@ -25,6 +25,12 @@ WORKER = 'User "system:serviceaccount:penstock:penstock-worker" cannot'
         MissingRight("patch", "keda.sh", "scaledjobs/status", "a", "penstock-worker"),
     ),
     (
+        "of a release of another name",
+        'x is forbidden: User "system:serviceaccount:ops:ops-penstock-watch" cannot list resource "pods" '
+        'in API group "" at the cluster scope',
+        MissingRight("list", "", "pods", "", "ops-penstock-watch"),
+    ),
+    (
         "somebody else",
         'x is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "a"',
         MissingRight("get", "", "pods", "a"),
