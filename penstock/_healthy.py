@@ -37,6 +37,16 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     return 1
 
 
+def serves(address: str) -> bool:
+    """Returns True if a process of Penstock, healthy or not, serves its health at HOST:PORT."""
+    try:
+        _, body = _ask(*_address({"PENSTOCK_HEALTH": address}), "/healthz")
+        answer = json.loads(body)
+    except (OSError, ValueError):
+        return False
+    return isinstance(answer, dict) and {"status", "passed"} <= answer.keys()
+
+
 def _address(environment: Mapping[str, str]) -> tuple[tuple[str, int], bool]:
     """Returns where to ask, and if by TLS. Raises ValueError if the settings name no address."""
     gateway = environment.get("PENSTOCK_GATEWAY", "")

@@ -21,6 +21,7 @@ from deploy.cli.doctor.verdicts import BrokerFacts, ClusterFacts, Facts
 from deploy.local import home as homes
 from deploy.local.home import Home
 from deploy.local.supervisor import guard
+from penstock import _healthy
 from workers.errors import ClusterError, PenstockError, UserError
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ async def gather(flags: Mapping[str, Any]) -> Facts:
         home=str(home.root),
         home_problem=trouble,
         running=running,
+        process=settings.health if _healthy.serves(settings.health) else "",
         ports={port: is_free(port) for port in ports},
         kept={} if trouble else {port: is_free(port) for port in _kept_ports(home)},
         settings_problem=problem,

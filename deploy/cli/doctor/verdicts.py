@@ -67,8 +67,9 @@ class Facts:
     """The facts of one examination. None: not known here, or there is no such thing.
 
     unmet: requirements of the installed package that are not met. running: process id of the `penstock up` that owns
-    the home. ports: those that `penstock up` will listen on, and whether each is free. kept: the same of those that its
-    broker and API server had last. limits: of the kernel, by name. cluster_scoped: the setting.
+    the home. process: where a process of Penstock serves its health, such as that of this container. ports: those that
+    `penstock up` will listen on, and whether each is free. kept: the same of those that its broker and API server had
+    last. limits: of the kernel, by name. cluster_scoped: the setting.
     """
 
     penstock: str
@@ -79,6 +80,7 @@ class Facts:
     unmet: tuple[str, ...] = ()
     home_problem: str = ""
     running: str | None = None
+    process: str = ""
     ports: Mapping[int, bool] = field(default_factory=dict)
     kept: Mapping[int, bool] = field(default_factory=dict)
     settings_problem: str = ""
@@ -160,6 +162,8 @@ def _ports(facts: Facts) -> Verdict | None:
     listed = ", ".join(map(str, taken))
     if facts.running:
         return Verdict("ok", f"taken, as by the running `penstock up`: {listed}")
+    if facts.process:
+        return Verdict("ok", f"taken, as by the process of Penstock that answers at {facts.process}: {listed}")
     stop = "stop what listens there (`ss -ltnp` shows it)"
     if any(port in facts.ports for port in taken):
         return Verdict("wrong", f"taken by another process: {listed}", f"{stop}, or choose another --metrics-port")

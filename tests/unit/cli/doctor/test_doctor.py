@@ -3,7 +3,9 @@
 import json
 import socket
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -65,6 +67,11 @@ def test_nothing_is_wrong_where_everything_is_right_and_nothing_is_judged_that_i
     ("a home of others", "home", {"home_problem": "/h: others may change it"}, "wrong", "others may"),
     ("a taken port", "ports", {"ports": {9000: False}, "running": None}, "wrong", "another process: 9000"),
     ("our port", "ports", {"ports": {9000: False}}, "ok", "running `penstock up`: 9000"),
+    (
+        "a port of this container's process",
+        *("ports", {"ports": {9000: False}, "running": None, "process": "0.0.0.0:8081"}),
+        *("ok", "process of Penstock that answers at 0.0.0.0:8081: 9000"),
+    ),
     ("a port of the last run", "ports", {"kept": {7: False}, "running": None}, "warning", "another process: 7"),
     ("a silent broker", "broker", broker(problem="does not answer: refused"), "wrong", "refused"),
     ("our stopped broker", "broker", broker(**AWAY) | {"running": None}, "skipped", "stopped"),
@@ -164,6 +171,36 @@ def test_a_run_of_the_home_and_files_that_others_may_read_are_found(
         home.url.chmod(0o644)
         found = doctor(penstock, "--home", str(home.root), code=1)["home"]
     assert "others may read or change it" in found["text"]
+
+
+@cases(
+    ("a process of Penstock", {"status": "ok", "failed": {}, "passed": ["event loop"]}, "ok"),
+    ("one that stands still", {"status": "failed", "failed": {"event loop": "stands still"}, "passed": []}, "ok"),
+    ("another program", {"status": "ok"}, "wrong"),
+)
+def test_a_containers_own_process_has_the_ports_of_its_metrics(
+    answer: dict[str, Any], level: str, tmp_path: Path, penstock: Type
+) -> None:
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.path == "/healthz"
+            self.send_response(503 if answer.get("failed") else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Health) as health, socket.create_server(("127.0.0.1", 0)) as metrics:
+        serving = Thread(target=health.serve_forever)
+        serving.start()
+        ports = ("--health", f"0.0.0.0:{health.server_port}", "--metrics-port", str(metrics.getsockname()[1]))
+        try:
+            words = (*ports, "--home", str(tmp_path / "home"))
+            assert doctor(penstock, *words, code=int(level == "wrong"))["ports"]["level"] == level
+        finally:
+            health.shutdown()
+            serving.join()
 
 
 def test_a_broker_and_a_kubeconfig_that_are_named_and_away_are_wrong(tmp_path: Path, penstock: Type) -> None:
