@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
+from workers.api import crds
 
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -78,3 +79,13 @@ def test_headings_that_a_page_links_to_exist(page: Path) -> None:
         if there.suffix == ".md" and there.exists() and anchor not in anchors(there):
             wrong.append(f"{target}#{anchor}")
     assert wrong == []
+
+
+def test_the_way_to_remove_an_installation_deletes_the_objects_of_every_kind_that_may_carry_a_finalizer() -> None:
+    text = (ROOT / "docs" / "install.md").read_text().partition("## Removing it")[2].partition("helm uninstall")[0]
+    deleted = {
+        name for names in re.findall(r"^kubectl delete (\S+) --all -A", text, re.MULTILINE) for name in names.split(",")
+    }
+    # Objects of Volcano's kinds carry none.
+    groups = ("keda.sh", "penstock.dev")
+    assert {crd["spec"]["names"]["plural"] for crd in crds.all_crds() if crd["spec"]["group"] in groups} == deleted
