@@ -1,6 +1,7 @@
 """The pages name modules, functions and other pages that exist."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,3 +90,19 @@ def test_the_way_to_remove_an_installation_deletes_the_objects_of_every_kind_tha
     # Objects of Volcano's kinds carry none.
     groups = ("keda.sh", "penstock.dev")
     assert {crd["spec"]["names"]["plural"] for crd in crds.all_crds() if crd["spec"]["group"] in groups} == deleted
+
+
+def test_definitions_are_applied_in_one_way_which_no_other_manager_of_their_fields_refuses() -> None:
+    """A server-side apply conflicts with whoever has applied another version, such as Volcano's own chart."""
+    guides = [*PAGES, *(ROOT / "deploy" / "kustomize").rglob("*.md"), *(ROOT / "deploy" / "helm").rglob("*.txt")]
+    applied = re.compile(r"penstock crds \| kubectl[^`\n#]*|kubectl apply[^`\n#]* deploy/crds")
+    found = {" ".join(match.split()) for page in guides for match in applied.findall(page.read_text())}
+    assert found <= {
+        "penstock crds | kubectl apply -f -",
+        "penstock crds | kubectl apply",
+        "kubectl apply -f deploy/crds",
+    }
+
+
+def test_a_definition_fits_into_the_annotation_in_which_kubectl_keeps_what_it_applied() -> None:
+    assert max(len(json.dumps(crd)) for crd in crds.all_crds()) < 2**18
