@@ -377,6 +377,22 @@ def test_notes_name_the_processes_that_run(chart: Helm) -> None:
         assert "installed no CRDs" in notes
 
 
+@cases(
+    ("with a page", {}, "then the page is at http://127.0.0.1:8080", "events are taken"),
+    (
+        "over TLS",
+        {"gateway": {"tls": {"existingSecret": "tls"}}},
+        "then the page is at https://127.0.0.1:8080",
+        "http:",
+    ),
+    ("without a page", {"settings": {"page": "off"}}, "then events are taken at http://127.0.0.1:8080/events", "page"),
+)
+def test_notes_say_what_the_gateway_serves_and_where(values, said, unsaid, chart: Helm) -> None:
+    notes = chart.files({**rendered.EXTERNAL, **values})["penstock/templates/NOTES.txt"]
+    assert said in notes
+    assert unsaid not in notes
+
+
 def test_the_charts_version_is_penstocks() -> None:
     from penstock import __version__
 
