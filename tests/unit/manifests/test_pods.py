@@ -320,6 +320,17 @@ def test_the_page_asks_for_a_token_unless_a_setting_says_otherwise(chart: Helm) 
     assert variables(chart.template({**rendered.EXTERNAL, "settings": {"page": "read"}}))["PENSTOCK_PAGE"] == "read"
 
 
+def test_the_redis_of_a_trial_refuses_writes_before_its_container_is_killed(chart: Helm) -> None:
+    """It would begin again with the same data, and be killed again; a rewrite of its file may copy what changes."""
+    for objects in (chart.template(rendered.OVERLAYS["try"]), rendered.overlay("try")):
+        container = rendered.pods(objects)["penstock-redis"]["spec"]["containers"][0]
+        given = dict(zip(container["args"][1::2], container["args"][2::2], strict=True))
+        assert given["--maxmemory-policy"] == "noeviction"
+        assert (given["--maxmemory"], container["resources"]["limits"]["memory"]) == ("256mb", "512Mi")
+    more = chart.template({"redis": {"enabled": True, "maxmemory": "2gb"}})
+    assert "2gb" in rendered.pods(more)["penstock-redis"]["spec"]["containers"][0]["args"]
+
+
 def test_names_follow_the_release_and_the_namespace(chart: Helm) -> None:
     values = {**rendered.EXTERNAL, "autoscaling": {"enabled": True}}
     found = chart.template(values, name="blue", namespace="jobs")
