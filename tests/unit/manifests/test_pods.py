@@ -320,6 +320,18 @@ def test_the_page_asks_for_a_token_unless_a_setting_says_otherwise(chart: Helm) 
     assert variables(chart.template({**rendered.EXTERNAL, "settings": {"page": "read"}}))["PENSTOCK_PAGE"] == "read"
 
 
+@cases(
+    ("all paths", [{"host": "penstock.example.com"}], {}, "penstock.example.com"),
+    ("two names", [{"host": "a.example"}, {"host": "b.example", "paths": ["/", "/x"]}], {}, "a.example,b.example"),
+    ("pushes alone", [{"host": "penstock.example.com", "paths": ["/events"]}], {}, None),
+    ("others by a setting", [{"host": "a.example"}], {"page_hosts": ["b.example"]}, "b.example"),
+)
+def test_the_page_knows_the_names_by_which_an_ingress_leads_to_it(hosts, settings, named, chart: Helm) -> None:
+    gateway = {"ingress": {"enabled": True, "hosts": hosts}}
+    found = chart.template({**rendered.EXTERNAL, "gateway": gateway, "settings": settings})
+    assert variables(found).get("PENSTOCK_PAGE_HOSTS") == named
+
+
 def test_the_redis_of_a_trial_refuses_writes_before_its_container_is_killed(chart: Helm) -> None:
     """It would begin again with the same data, and be killed again; a rewrite of its file may copy what changes."""
     for objects in (chart.template(rendered.OVERLAYS["try"]), rendered.overlay("try")):

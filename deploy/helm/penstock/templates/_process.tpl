@@ -218,6 +218,16 @@ spec:
 {{- $_ := set $settings "PENSTOCK_GATEWAY_DRAIN" (toString .Values.gateway.drain) -}}
 {{- /* Every pod of the cluster reaches the Service, and the gateway may read the logs of all pods. */}}
 {{- $_ := set $settings "PENSTOCK_PAGE" "token" -}}
+{{- /* The page answers no browser that calls it by another name. */}}
+{{- $hosts := list -}}
+{{- if .Values.gateway.ingress.enabled -}}
+{{- range .Values.gateway.ingress.hosts -}}
+{{- if has "/" (.paths | default (list "/")) -}}{{- $hosts = append $hosts .host -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $hosts -}}
+{{- $_ := set $settings "PENSTOCK_PAGE_HOSTS" (join "," .) -}}
+{{- end -}}
 {{- if .Values.gateway.tls.existingSecret -}}
 {{- $_ := set $settings "PENSTOCK_TLS_CERT" "/etc/penstock/tls/tls.crt" -}}
 {{- $_ := set $settings "PENSTOCK_TLS_KEY" "/etc/penstock/tls/tls.key" -}}
