@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deploy.cli.check import differences
 from deploy.cli.check.inventory import Candidate, Inventory
 from deploy.local.apiserver import strategies
+from deploy.local.apiserver.admission import template_fields
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema as schemas
 from scalers.auth.authenticator import Authenticator
@@ -132,7 +133,8 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark]]:
     except DecodeError as error:
         return body, [Remark("not supported", "", str(error))]
     text = "there is no such field here: it would have no effect"
-    points = [Remark("not supported", each.partition('"')[2].rstrip('"'), text) for each in unknown]
+    named = [each.partition('"')[2].rstrip('"') for each in unknown]
+    points = [Remark("not supported", each, text) for each in (*named, *template_fields.unknown(kind, decoded))]
     strategy = strategies.strategy(kind, definition)
     options = AdmissionOptions()
     filled = form.default(decoded)

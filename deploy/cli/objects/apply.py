@@ -43,7 +43,8 @@ def command(
 
     Accepts YAML or JSON, many documents per file. The annotation that kubectl uses records the applied manifest, so
     that both tools can take turns: a field that was applied once and is gone from the manifest is removed; one that
-    the manifest never had stays. A field that the server does not know is an error.
+    the manifest never had stays. A field that the server does not know is an error; one of a template that the server
+    does not read is told as a warning.
 
     \b
     Examples:
@@ -95,6 +96,7 @@ class Applier:
                 continue
             name = f"{resource.id}/{manifest.name}"
             output.say(name if self._terse else f"{name} {verb}{self._suffix}")
+            _warn_of_unknown_fields(resource, manifest)
         for failure in failures[1:]:
             output.note(f"penstock: {failure}")
         if failures:
@@ -155,6 +157,14 @@ class Applier:
                 f"metadata.namespace: the manifest says {manifest.namespace}, --namespace says {self._namespace}"
             )
         return {**manifest.body, "metadata": {**metadata, "namespace": manifest.namespace or self._namespace}}
+
+
+def _warn_of_unknown_fields(resource: discovery.DiscoveredKind, manifest: manifests.Manifest) -> None:
+    """Names unknown fields of templates, which the definitions of a real cluster let through unread."""
+    from deploy.local.apiserver.admission import template_fields
+
+    for field in template_fields.unknown(resource.kind, manifest.body):
+        output.note(f'Warning: {manifest.where}: {resource.kind.kind} {manifest.name}: unknown field "{field}"')
 
 
 async def _unserved(cluster: "Cluster", api_version: str, kind: str) -> str:

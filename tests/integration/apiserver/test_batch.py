@@ -2,10 +2,21 @@
 
 from typing import Any
 
-from tests.integration.apiserver.client import DEFINITIONS, JSON_PATCH, MERGE, STRATEGIC, Api, job, owned_by, pod, until
+from tests.integration.apiserver.client import (
+    DEFINITIONS,
+    JSON_PATCH,
+    MERGE,
+    STRATEGIC,
+    Answer,
+    Api,
+    job,
+    owned_by,
+    pod,
+    until,
+)
 from tests.support.tables import cases, for_each
 from workers.api import crds
-from workers.api.kinds import SCHEDULED_JOB
+from workers.api.kinds import SCALED_JOB, SCHEDULED_JOB
 
 # Not batch.kubernetes.io/job-tracking: since Kubernetes 1.23 the Job controller takes that off a pod without a Job.
 TRACKING = "test.dev/tracking"
@@ -237,6 +248,32 @@ def test_a_scheduled_job_that_could_never_run_is_refused_each_field_once(ours: A
     assert (shape.code, causes) == (422, ["spec.jitterSeconds"])
     unfit = ours.patch(f"{path}/nightly", {"spec": {"exclusions": [{"schedule": "0 3 * * *"}]}})
     assert "spec.exclusions[0]: Invalid value: a schedule needs durationSeconds" in unfit.message
+
+
+def test_a_misspelt_field_of_a_template_is_warned_about_or_refused_once(ours: Api) -> None:
+    for definition in crds.all_crds():
+        if definition["metadata"]["name"] == SCALED_JOB.id:
+            ours("POST", DEFINITIONS, definition)
+    path = SCALED_JOB.path(ours.namespace)
+    template = {"spec": {"containers": [{"name": "c", "image": "none", "imagePullPolcy": "Never"}]}}
+    triggers = [{"type": "redis", "metadata": {"address": "a:1", "listName": "l"}}]
+    spec = {"jobTargetRef": {"template": template}, "triggers": triggers}
+    body = {**SCALED_JOB.type_meta, "metadata": {"name": "one"}, "spec": spec}
+    text = 'unknown field "spec.jobTargetRef.template.spec.containers[0].imagePullPolcy"'
+    strict = ours("POST", path, body, fieldValidation="Strict")
+    assert (strict.code, f"strict decoding error: {text}" in strict.message) == (400, True)
+    assert text not in ours("POST", path, body, fieldValidation="Ignore").headers.get("warning", "").replace("\\", "")
+    warned = ours("POST", path, {**body, "metadata": {"name": "two"}})
+    assert (warned.code, text in warned.headers["warning"].replace("\\", "")) == (201, True)
+
+    def patched(spec: Any) -> Answer:
+        return ours("PATCH", f"{path}/one", {"spec": spec}, type=MERGE, fieldValidation="Strict")
+
+    # What is stored already does not stand in the way of another change.
+    assert patched({"pollingInterval": 5}).code == 200
+    refused = patched({"jobTargetRef": {"backofLimit": 1}})
+    assert (refused.code, 'error: unknown field "spec.jobTargetRef.backofLimit"' in refused.message) == (422, True)
+    assert "Polcy" not in refused.message.rpartition("decoding error")[2]
 
 
 @for_each(2**31, 2**62, 2**63, 10**40)

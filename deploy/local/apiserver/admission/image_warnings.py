@@ -46,18 +46,18 @@ def warned(kind: Kind, body: Object, old: Object | None, images: Images) -> list
 def pod_specs(kind: Kind, body: Object) -> Iterator[tuple[str, Object]]:
     """Yields the pod specs of an object, each with its place; none of a kind that has none."""
     if path := _POD_SPECS.get(kind.id):
-        yield from ((place, spec) for place, spec in _reached(path, body) if isinstance(spec, dict))
+        yield from ((place, spec) for place, spec in reached(path, body) if isinstance(spec, dict))
 
 
 def _of_specs(kind: Kind, body: Object, images: Images) -> Iterator[str]:
     for place, spec in pod_specs(kind, body):
         for part in ("initContainers", "containers"):
-            for at, container in _reached(f"{part}[]", spec):
+            for at, container in reached(f"{part}[]", spec):
                 if isinstance(container, dict) and (problem := images.problem(container)):
                     yield f"{place}.{at}: {problem}"
 
 
-def _reached(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def reached(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yields what is at the path, and where. Schemas let templates of custom resources through unread."""
     step, _, rest = path.partition(".")
     field = step.removesuffix("[]")
@@ -68,6 +68,6 @@ def _reached(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         found = [(f"{field}[{index}]", item) for index, item in enumerate(items)]
     for place, item in found:
         if rest:
-            yield from ((f"{place}.{below}", last) for below, last in _reached(rest, item))
+            yield from ((f"{place}.{below}", last) for below, last in reached(rest, item))
         else:
             yield place, item

@@ -40,7 +40,7 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     old, wanted = field_managers.part(target, live), field_managers.part(target, config)
     merged, after = _applied(target, before, manager, old, wanted, force=request.flag("force"))
     kept = {name: value for name, value in live.items() if name not in old}
-    body, more = write.decoded(request, target, {**kept, **merged})
+    body, more = write.decoded(request, target, {**kept, **merged}, live)
     managed = before.changed(after, times.render(ctx.now()))
     return await write.replace_object(ctx, request, target, record, body, [*warnings, *more], managed)
 

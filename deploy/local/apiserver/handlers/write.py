@@ -13,7 +13,7 @@ from uuid import uuid4
 import orjson
 
 from deploy.local.apiserver import api_errors
-from deploy.local.apiserver.admission import image_warnings, placement_warnings, volcano_rules
+from deploy.local.apiserver.admission import image_warnings, placement_warnings, template_fields, volcano_rules
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
@@ -26,6 +26,7 @@ from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
+from deploy.local.apiserver.schema import schema
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import NODE, Kind, Object
@@ -65,8 +66,13 @@ def repeated(request: ApiRequest, target: RequestTarget, document: Any) -> Seque
     return again
 
 
-def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[Object, list[str]]:
-    """A client's object, checked to be of the resource's kind, and the warnings about it."""
+def decoded(
+    request: ApiRequest, target: RequestTarget, document: Any, old: Object | None = None
+) -> tuple[Object, list[str]]:
+    """A client's object, checked to be of the resource's kind, and the warnings about it. old: what a patch began with.
+
+    Raises ApiError (400).
+    """
     kind = target.resource.kind
     if not isinstance(document, dict):
         raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal into {kind.kind}")
@@ -81,6 +87,7 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
     whole = {**document, **kind.type_meta}
     try:
         body, warnings = target.resource.schema.decode(whole, strict=_strictness(request))
+        warnings += _unknown_in_templates(request, target, body, old)
     except field_errors.DecodeError as error:
         raise bad_request(str(error)) from None
     if not isinstance(body.get("metadata"), dict):
@@ -88,6 +95,17 @@ def decoded(request: ApiRequest, target: RequestTarget, document: Any) -> tuple[
     elif (document.get("metadata") or {}).get("managedFields") == []:
         body["metadata"]["managedFields"] = []  # an empty list says something here: forget all owners
     return body, warnings
+
+
+def _unknown_in_templates(request: ApiRequest, target: RequestTarget, body: Object, old: Object | None) -> list[str]:
+    """Returns a warning for each unknown field that a template brings. Raises DecodeError where that is an error."""
+    kind = target.resource.kind
+    if target.subresource or not target.resource.custom or (old is not None and old.get("spec") == body.get("spec")):
+        return []
+    kept = frozenset(template_fields.unknown(kind, old)) if old else frozenset()
+    brought = [name for name in template_fields.unknown(kind, body) if name not in kept]
+    prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    return schema.told(brought, _strictness(request), prefix)
 
 
 def _other(target: RequestTarget, version: str, found: str) -> str:
@@ -278,9 +296,10 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     change = patcher(request, target)
     check_options(request)
     record = ctx.existing(target)
-    patched = change(target.resource.present(record))
+    live = target.resource.present(record)
+    patched = change(live)
     try:
-        body, warnings = decoded(request, target, patched)
+        body, warnings = decoded(request, target, patched, live)
     except ApiError as error:
         if error.code != 400:
             raise

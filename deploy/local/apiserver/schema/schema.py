@@ -51,7 +51,7 @@ class _Builtin:
             result = self._decode(body, None, unknown)
         except DecodeError as error:
             raise DecodeError(f"{prefix}: {error}") from None
-        return result, _warnings(unknown, strict, prefix)
+        return result, told(unknown, strict, prefix)
 
     def default(self, body: Object) -> Object:
         return self._default(body)
@@ -84,7 +84,7 @@ class _Custom:
             )
         except DecodeError as error:
             raise DecodeError(f"{prefix}: {error}") from None
-        return {**head, "metadata": metadata, **rest}, _warnings(unknown, strict, prefix)
+        return {**head, "metadata": metadata, **rest}, told(unknown, strict, prefix)
 
     def default(self, body: Object) -> Object:
         rest: Object = self._default({name: value for name, value in body.items() if name not in _HEAD})
@@ -97,7 +97,8 @@ class _Custom:
 _HEAD = ("apiVersion", "kind", "metadata")
 
 
-def _warnings(unknown: list[str], strict: Strictness, prefix: str) -> list[str]:
+def told(unknown: list[str], strict: Strictness, prefix: str) -> list[str]:
+    """Returns the warnings about unknown fields; with Strict raises DecodeError, whose message the prefix begins."""
     found = [f'unknown field "{name}"' for name in sorted(unknown)]
     if found and strict == "Strict":
         raise DecodeError(f"{prefix}: strict decoding error: {', '.join(found)}")

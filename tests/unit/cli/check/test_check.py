@@ -55,6 +55,7 @@ def queue(**spec: Any) -> dict[str, Any]:
     return manifest("scheduling.volcano.sh/v1beta1", "Queue", spec=spec)
 
 
+MISSPELT = {"spec": {**TEMPLATE["spec"], "imagePullPolcy": "Never"}}
 BY_VALUE = {"formula": "a * 2", "target": "3", "metricType": "Value"}
 WHOLE = {"spec": {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}]}}
 
@@ -156,6 +157,21 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
             ["spec.affinity"],
         ),
         (queue(extendClusters=[{"name": "other"}]), "not supported", ["spec.extendClusters"]),
+        (
+            scaled_job(jobTargetRef={"backofLimit": 1, "template": MISSPELT}),
+            "not supported",
+            ["spec.jobTargetRef.backofLimit", "spec.jobTargetRef.template.spec.imagePullPolcy"],
+        ),
+        (
+            cron_job(template=MISSPELT),
+            "not supported",
+            ["spec.jobTemplate.spec.template.spec.imagePullPolcy"],
+        ),
+        (
+            vc_job(tasks=[{"name": "main", "replicas": 2, "template": MISSPELT}]),
+            "not supported",
+            ["spec.tasks[0].template.spec.imagePullPolcy"],
+        ),
 
 )  # fmt: skip
 def test_an_object_is_judged_by_its_content(

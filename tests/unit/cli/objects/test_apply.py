@@ -46,6 +46,17 @@ def test_the_server_is_asked_to_reject_unknown_fields(cluster: FakeCluster, pens
     assert written == [("POST", "Strict"), ("PATCH", "Strict")]
 
 
+def test_a_misspelt_field_of_a_template_is_told_where_the_server_lets_it_through(
+    cluster: FakeCluster, penstock: Type, manifest: Path
+) -> None:
+    spec = "{jobTargetRef: {template: {spec: {contianers: []}}}, triggers: []}"
+    manifest.write_text(f"apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {{name: a}}\nspec: {spec}\n")
+    warning = f'{manifest}: ScaledJob a: unknown field "spec.jobTargetRef.template.spec.contianers"'
+    for verb in ("created", "unchanged"):
+        printed = penstock("apply", "-f", str(manifest))
+        assert (printed.code, printed.out, printed.err) == (0, f"scaledjob.keda.sh/a {verb}\n", f"Warning: {warning}\n")
+
+
 def test_fields_added_by_others_survive(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
     penstock("apply", "-f", str(manifest))
     live = cluster.objects["/api/v1/namespaces/default/configmaps/a"]
