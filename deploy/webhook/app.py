@@ -34,8 +34,8 @@ def app(cluster: Cluster, options: AdmissionOptions) -> Starlette:
 
     async def validate(review: Review) -> Object:
         lookup: Known = await review_lookups.known(cluster, review.validating_needs)
-        findings = await review_lookups.templates(cluster, review.namespace, review.templates)
-        return review.validation(lookup, options, findings)
+        findings, unknown = await review_lookups.templates(cluster, review.namespace, review.templates)
+        return review.validation(lookup, options, findings, unknown)
 
     return Starlette(
         routes=[

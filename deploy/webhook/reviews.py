@@ -25,7 +25,10 @@ class NotAReview(ValueError):  # noqa: N818 - named by its meaning
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """One request. old: the stored object, None for a creation. body: the new object, None for a deletion."""
+    """One request. old: the stored object, None for a creation. body: the new object, None for a deletion.
+
+    unknown_fields: what the client wants done about them, as `fieldValidation` has it.
+    """
 
     uid: str
     operation: str
@@ -33,6 +36,7 @@ class Review:
     subresource: str
     body: Object | None
     old: Object | None
+    unknown_fields: str = "Warn"
 
     @property
     def mutating_needs(self) -> Needs:
@@ -74,8 +78,17 @@ class Review:
         encoded = base64.b64encode(orjson.dumps(changes)).decode()
         return self._answer(allowed=True, patchType="JSONPatch", patch=encoded)
 
-    def validation(self, lookup: Lookup, options: AdmissionOptions, in_templates: Iterable[Finding] = ()) -> Object:
-        """Returns the validating webhook's answer. in_templates: the API server's findings on the pod templates."""
+    def validation(
+        self,
+        lookup: Lookup,
+        options: AdmissionOptions,
+        in_templates: Iterable[Finding] = (),
+        unknown: Sequence[str] = (),
+    ) -> Object:
+        """Returns the validating webhook's answer.
+
+        in_templates: the API server's findings on the pod templates. unknown: the paths of their unknown fields.
+        """
         if self.rules is None or self.subresource:
             return self._answer(allowed=True)
         if self.operation == "DELETE":
@@ -83,10 +96,15 @@ class Review:
         if self.body is None:
             return self._answer(allowed=True)
         found = list(self.rules.problems(self.body, self.old, lookup, options))
-        if not found and (said := self._warnings(self.body)):
-            return self._answer(allowed=True, warnings=said)
+        if self.unknown_fields == "Strict":
+            found += [Finding(path, "unknown field") for path in unknown]
         fields = {finding.field for finding in found}
-        return self._refusal([*found, *(each for each in in_templates if each.field not in fields)], 422)
+        if not self.rules.lenient:
+            found += [each for each in in_templates if each.field not in fields]
+        told = unknown if self.unknown_fields == "Warn" else ()
+        if not found and (said := [*self._warnings(self.body), *(f'unknown field "{path}"' for path in told)]):
+            return self._answer(allowed=True, warnings=said)
+        return self._refusal(found, 422)
 
     def _warnings(self, body: Object) -> list[str]:
         """Returns the warnings about an accepted object; none again for a spec that stays the same."""
@@ -122,7 +140,9 @@ def read(document: Any) -> Review:
         rules = RULES.get(name)
         known = rules if rules and rules.kind.version == resource["version"] else None
         body, old = (_whole(request.get(part), request.get("namespace")) for part in ("object", "oldObject"))
-        return Review(request["uid"], request["operation"], known, request.get("subResource") or "", body, old)
+        # API servers before Kubernetes 1.25 know no such option.
+        wanted = (request.get("options") or {}).get("fieldValidation") or "Warn"
+        return Review(request["uid"], request["operation"], known, request.get("subResource") or "", body, old, wanted)
     except (KeyError, TypeError, AttributeError) as error:
         raise NotAReview(f"not an {KIND}: {error!r}") from error
 

@@ -1,6 +1,6 @@
 """The rules by kind, for API servers and webhooks that judge objects of any kind."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from workers.admission import pod, scaledobject
@@ -12,11 +12,13 @@ from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     EVENT_JOB,
     JOB_FLOW,
+    JOB_TEMPLATE,
     POD,
     POD_GROUP,
     QUEUE,
     SCALED_JOB,
     SCALED_OBJECT,
+    SCHEDULED_JOB,
     TRIGGER_AUTHENTICATION,
     VC_CRON_JOB,
     VC_JOB,
@@ -27,6 +29,8 @@ from workers.api.kinds import (
 
 #: Objects, and whole kinds, to observe before a rule is called.
 Needs = tuple[Ref | Kind, ...]
+#: Returns the pod templates of an object, each with its path.
+Templates = Callable[[Object], Iterable[tuple[str, Object]]]
 
 
 def _as_it_is(body: Object, _lookup: Lookup, _options: AdmissionOptions) -> Object:
@@ -37,20 +41,39 @@ def _nothing_wrong(_body: Object, _lookup: Lookup) -> Iterable[Finding]:
     return ()
 
 
+def _no_templates(_body: Object) -> Iterable[tuple[str, Object]]:
+    return ()
+
+
+def _template_at(*place: str) -> Templates:
+    """Returns the function that yields the one pod template of a Job's spec, which stands there in an object's spec."""
+    path = ".".join(("spec", *place, "template"))
+
+    def templates(body: Object) -> Iterator[tuple[str, Object]]:
+        found = body
+        for field in path.split("."):
+            found = found.get(field) or {}
+        yield path, found
+
+    return templates
+
+
 @dataclass(frozen=True, slots=True)
 class KindRules:
     """The rules of one kind.
 
     defaulted: fills a new object in. problems: judges an accepted object; the old one is None at creation.
-    removal: judges a deletion. templates: its pod templates and their paths. looks, judges, removes: what `defaulted`,
-    `problems` and `removal` look up. vital: writes fail while the webhook is down.
+    removal: judges a deletion. templates: its pod templates and their paths. lenient: nothing that is wrong in a
+    template refuses the object. looks, judges, removes: what `defaulted`, `problems` and `removal` look up. vital:
+    writes fail while the webhook is down.
     """
 
     kind: Kind
     problems: Callable[[Object, Object | None, Lookup, AdmissionOptions], Iterable[Finding]]
     defaulted: Callable[[Object, Lookup, AdmissionOptions], Object] = _as_it_is
     removal: Callable[[Object, Lookup], Iterable[Finding]] = _nothing_wrong
-    templates: Callable[[Object], Iterable[tuple[str, Object]]] = lambda _body: ()
+    templates: Templates = _no_templates
+    lenient: bool = False
     looks: Callable[[Object], Needs] = lambda _body: ()
     judges: Needs = ()
     removes: Needs = ()
@@ -98,8 +121,15 @@ _ALL = (
     ),
     *(
         # Judged by warnings only, as their controllers say the same in a condition.
-        KindRules(kind, lambda _body, _old, _lookup, _options: (), vital=False)
-        for kind in (SCALED_JOB, EVENT_JOB, TRIGGER_AUTHENTICATION, CLUSTER_TRIGGER_AUTHENTICATION)
+        KindRules(kind, lambda _body, _old, _lookup, _options: (), templates=templates, lenient=True, vital=False)
+        for kind, templates in (
+            (SCALED_JOB, _template_at("jobTargetRef")),
+            (SCHEDULED_JOB, _template_at("jobTemplate", "spec")),
+            (EVENT_JOB, _template_at("jobTemplate", "spec")),
+            (JOB_TEMPLATE, job.templates),
+            (TRIGGER_AUTHENTICATION, _no_templates),
+            (CLUSTER_TRIGGER_AUTHENTICATION, _no_templates),
+        )
     ),
     KindRules(
         SCALED_OBJECT,

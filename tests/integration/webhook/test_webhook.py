@@ -314,7 +314,7 @@ async def test_its_rights_are_enough(cluster: Cluster, config: Path, tmp_path: P
         namespace = Ref(NAMESPACE, "", "penstock")
         found = await review_lookups.known(ours, (namespace,))
         assert found.get(namespace)
-        (wrong,) = await review_lookups.templates(ours, "default", [("here", {"spec": {"containers": []}})])
+        [wrong], _ = await review_lookups.templates(ours, "default", [("here", {"spec": {"containers": []}})])
         assert wrong.field == "here.spec.containers"
         with pytest.raises(errors.Forbidden):
             await ours.list(SECRET)

@@ -8,16 +8,28 @@ import pytest
 from deploy.webhook import app as webhook
 from tests.support.tables import cases
 from tests.unit.admission.bodies import job, queue, task
+from tests.unit.controllers.factories import scaled_job
 from workers import errors
 from workers.admission.admission_options import AdmissionOptions
+from workers.api.kinds import JOB_TEMPLATE, SCALED_JOB, SCHEDULED_JOB, VC_JOB, Kind
 
 
 class Cluster:
-    """An API server with one open queue, scripted findings on pod templates, and optional failure."""
+    """An API server with one open queue, scripted findings on pod templates, and optional failure.
 
-    def __init__(self, *, away: bool = False, templates: errors.ClusterError | None = None) -> None:
+    strict: the error where unknown fields are refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        away: bool = False,
+        templates: errors.ClusterError | None = None,
+        strict: errors.ClusterError | None = None,
+    ) -> None:
         self.away = away
         self.templates = templates
+        self.strict = strict
         self.asked: list[dict[str, Any]] = []
 
     async def list(self, kind: Any) -> tuple[list[Any], str]:
@@ -27,6 +39,8 @@ class Cluster:
 
     async def request(self, method: str, path: str, *, query: dict[str, str], body: Any) -> Any:
         self.asked.append({"method": method, "path": path, **query})
+        if self.strict and query["fieldValidation"] == "Strict":
+            raise self.strict
         if self.templates:
             raise self.templates
         return body
@@ -50,9 +64,9 @@ async def post(cluster: Any, path: str, body: bytes) -> tuple[int, bytes]:
     return sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:])
 
 
-def question(body: Any) -> bytes:
-    resource = {"group": "batch.volcano.sh", "version": "v1alpha1", "resource": "jobs"}
-    request = {"uid": "u", "operation": "CREATE", "resource": resource, "object": body, "namespace": "team"}
+def question(body: Any, kind: Kind = VC_JOB, **more: Any) -> bytes:
+    resource = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    request = {"uid": "u", "operation": "CREATE", "resource": resource, "object": body, "namespace": "team", **more}
     return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 
 
@@ -60,7 +74,12 @@ async def test_templates_are_validated_by_dry_runs() -> None:
     cluster = Cluster()
     status, answer = await post(cluster, "/validate", question(job(task("a"), task("b"))))
     assert (status, orjson.loads(answer)["response"]) == (200, {"uid": "u", "allowed": True})
-    asked = {"method": "POST", "path": "/api/v1/namespaces/default/podtemplates", "dryRun": "All"}
+    asked = {
+        "method": "POST",
+        "path": "/api/v1/namespaces/default/podtemplates",
+        "dryRun": "All",
+        "fieldValidation": "Strict",
+    }
     assert cluster.asked == [asked, asked]
 
 
@@ -85,6 +104,55 @@ async def test_findings_on_a_template_name_the_field_of_the_object(
     _, answer = await post(Cluster(templates=error), "/validate", question(job()))
     (cause,) = orjson.loads(answer)["response"]["status"]["details"]["causes"]
     assert (cause["field"], cause["message"]) == expected
+
+
+MISSPELT = errors.Invalid(
+    "POST: 400",
+    status=400,
+    body={
+        "message": 'PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: '
+        'unknown field "template.spec.contianers", unknown field "template.spec.volumes[0].\\"x\\""'
+    },
+)
+TYPOS = ["spec.contianers", 'spec.volumes[0].\\"x\\"']
+JOB_SPEC = {"spec": {"template": {"spec": {"contianers": []}}}}
+
+
+@cases(
+    ("Volcano's Job", VC_JOB, job(), "spec.tasks[0].template"),
+    ("a JobTemplate", JOB_TEMPLATE, job(), "spec.tasks[0].template"),
+    ("a ScaledJob", SCALED_JOB, scaled_job(), "spec.jobTargetRef.template"),
+    (
+        "a ScheduledJob",
+        SCHEDULED_JOB,
+        {"metadata": {}, "spec": {"jobTemplate": JOB_SPEC}},
+        "spec.jobTemplate.spec.template",
+    ),
+)
+async def test_unknown_fields_of_a_template_are_told_or_refused(kind: Kind, body: Any, path: str) -> None:
+    async def answer(**options: str) -> Any:
+        _, found = await post(Cluster(strict=MISSPELT), "/validate", question(body, kind, options=options))
+        return orjson.loads(found)["response"]
+
+    told = [f'unknown field "{path}.{each}"' for each in TYPOS]
+    assert await answer(fieldValidation="Warn") == {"uid": "u", "allowed": True, "warnings": told}
+    assert await answer() == await answer(fieldValidation="Warn")
+    assert await answer(fieldValidation="Ignore") == {"uid": "u", "allowed": True}
+    refused = await answer(fieldValidation="Strict")
+    assert [each["field"] for each in refused["status"]["details"]["causes"]] == [f"{path}.{each}" for each in TYPOS]
+
+
+async def test_what_else_is_wrong_in_a_template_with_unknown_fields_is_found() -> None:
+    cluster = Cluster(strict=MISSPELT, templates=errors.Invalid("POST: 422", status=422, body=CAUSES))
+    _, answer = await post(cluster, "/validate", question(job()))
+    (cause,) = orjson.loads(answer)["response"]["status"]["details"]["causes"]
+    assert cause["field"] == "spec.tasks[0].template.spec.containers[0].image"
+
+
+async def test_a_template_of_a_kind_that_its_controller_judges_refuses_nothing() -> None:
+    cluster = Cluster(templates=errors.Invalid("POST: 422", status=422, body=CAUSES))
+    _, answer = await post(cluster, "/validate", question(scaled_job(), SCALED_JOB))
+    assert orjson.loads(answer)["response"] == {"uid": "u", "allowed": True}
 
 
 @cases(

@@ -55,7 +55,7 @@ def validate(
         field_errors.invalid(finding.field, field_errors.OMITTED, finding.message)
         for finding in rules.problems(body, old, StoredView(store), options)
     ]
-    if old is None or body.get("spec") != old.get("spec"):
+    if not rules.lenient and (old is None or body.get("spec") != old.get("spec")):
         reported = {error.field for error in found}
         found += _templates((path, template) for path, template in rules.templates(body) if path not in reported)
     return found
