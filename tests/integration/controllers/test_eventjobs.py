@@ -278,6 +278,14 @@ async def test_a_spec_that_cannot_work_is_said_and_mended(works: list[PushedWork
     await work.states(x="done")
 
 
+async def test_an_event_that_cannot_be_filtered_is_parked_and_told(works: list[PushedWork]) -> None:
+    work, _ = works
+    await work.apply(filter={"cel": "event.data.total > 10"})
+    await work.push_events("x")
+    await work.states(x="parked")
+    await work.has_told("EventParked")
+
+
 async def test_the_example_runs_as_it_stands(works: list[PushedWork]) -> None:
     work, _ = works
     body = yaml.safe_load((ROOT / "examples" / "eventjob.yaml").read_text())

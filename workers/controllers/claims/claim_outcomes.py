@@ -96,14 +96,15 @@ class ObservedClaims:
         empty = self.is_known and self.ledger.limit == 0 and not self.claims
         return empty and not self.verdict.given_up and not self.verdict.unclear
 
-    def order(self, limit: int, at: int, *, tail: bool = False) -> tuple[Step, ...]:
+    def order(self, limit: int, at: int, *, tail: bool = False, renewed: bool = False) -> tuple[Step, ...]:
         """Returns the step that gives polls their order; empty if the last order still holds and settles nothing.
 
         limit: most claims. at: the id of the order (µs, broker's clock). tail: claim from the tail of a list.
+        renewed: an order that still holds is replaced.
         """
         verdict = self.verdict
         in_force = self.is_known and self.ledger.limit == limit and not verdict.settlements and not verdict.unclear
-        if (in_force and verdict.carried <= CARRIED) or self.problem:
+        if (in_force and verdict.carried <= CARRIED and not renewed) or self.problem:
             return ()
         settlements, bound = tuple(verdict.settlements), tuple(verdict.bound)
         # The broker's clock may have been set back, and ledgers refuse orders older than the last one.

@@ -129,6 +129,14 @@ class ObservedEventJob:
         return self.claims.verdict.missing[: min(room, MAX_CREATES)]
 
     @property
+    def just_parked(self) -> int:
+        """Returns the number of events that the last order has parked, if the reading shows it carried out."""
+        order = self.snapshot.order
+        if order is None or self.claims.ledger.order != order.id:
+            return 0
+        return sum(each.how == "parked" for each in order.settlements)
+
+    @property
     def unfinished_work(self) -> bool:
         """Returns True if there is room for more Jobs than one plan creates."""
         room = self.eventjob.spec.concurrency.total - self.alive
@@ -159,7 +167,8 @@ def _steps(seen: ObservedEventJob, now: datetime) -> Iterator[Step]:
     yield from _add_finalizer(snapshot, seen.body)
     if seen.claims.reading is None:
         yield PollNow()
-    yield from seen.claims.order(seen.limit, snapshot.at)
+    # The next readings must not take what is parked then for the work of an order that was carried out before.
+    yield from seen.claims.order(seen.limit, snapshot.at, renewed=seen.just_parked > 0)
     yield from seen.claims.release()
     state = _state(seen)
     creates = _creates(seen)
@@ -185,7 +194,10 @@ def _creates(seen: ObservedEventJob) -> tuple[Step, ...]:
 
 
 def _parked(seen: ObservedEventJob) -> Iterator[RecordEvent]:
-    """Yields one Event of the events that this decision parks, with the first reason."""
+    """Yields one Event of the events that this decision parks, with the first reason, and one of those that polls did.
+
+    Polls park what cannot be routed. They are told by the number: what is parked beyond the status and the last order.
+    """
     # Polls may not have carried the last order out yet.
     order = seen.snapshot.order
     told = {each.id for each in order.settlements} if order else set()
@@ -193,6 +205,13 @@ def _parked(seen: ObservedEventJob) -> Iterator[RecordEvent]:
     if parked:
         more = f", and {len(parked) - 1} more" if len(parked) > 1 else ""
         yield RecordEvent("Warning", "EventParked", f"An event was parked: {parked[0].reason}{more}")
+    known = (seen.body.get("status") or {}).get("events") or {}
+    counts = seen.claims.ledger.counts or {}
+    unrouted = counts.get("parked", 0) - known.get("parked", 0) - seen.just_parked
+    if unrouted > 0:
+        who = "An event was" if unrouted == 1 else f"{unrouted} events were"
+        where = f"penstock events list {seen.body['metadata']['name']} --state parked"
+        yield RecordEvent("Warning", "EventParked", f"{who} parked before a Job could be made: see {where}")
 
 
 def _state(seen: ObservedEventJob) -> EventJobState:

@@ -21,7 +21,7 @@ from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.eventjob import decide, jobs
 from workers.controllers.eventjob.decide import CONTROLLER, FINALIZER
-from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
+from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.plan import (
     ComeBack,
     Create,
@@ -200,6 +200,42 @@ def test_the_last_attempt_parks_the_event_and_says_so_once() -> None:
     assert not told.message.endswith("more")
     again = snapshot(event_job(retry={"limit": 2}), ledger(held), job_of(held, "Failed"), order=order)
     assert "EventParked" not in reasons(decide(again, NOW))
+
+
+def parkings(plan: Plan) -> list[str]:
+    return [each.message for each in plan.steps if isinstance(each, RecordEvent) and each.reason == "EventParked"]
+
+
+UNROUTED = "before a Job could be made: see penstock events list orders --state parked"
+
+
+@cases(
+    ("the first", {}, 1, [f"An event was parked {UNROUTED}"]),
+    ("more", {"parked": 2}, 5, [f"3 events were parked {UNROUTED}"]),
+    ("as many", {"parked": 2}, 2, []),
+    ("fewer, after a replay", {"parked": 2}, 1, []),
+)
+def test_events_that_polls_park_are_told_once(known: dict[str, int], parked: int, told: list[str]) -> None:
+    body = event_job(status={"events": known})
+    plan = decide(snapshot(body, ledger(counts={**COUNTS, "parked": parked})), NOW)
+    assert parkings(plan) == told
+    again = event_job(status=status_in(plan))
+    assert parkings(decide(snapshot(again, ledger(counts={**COUNTS, "parked": parked})), NOW)) == []
+
+
+def test_events_that_were_told_when_their_attempts_ended_are_not_told_again() -> None:
+    order = ClaimOrder(5, DELIVERIES, 10, settlements=(ClaimSettlement("1-0", "parked", "why"),))
+    body = event_job(status={"events": {"parked": 0}})
+    for parked, told in ((1, []), (2, [f"An event was parked {UNROUTED}"])):
+        found = ledger(counts={**COUNTS, "parked": parked}, order=order.id)
+        plan = decide(snapshot(body, found, order=order), NOW)
+        assert parkings(plan) == told
+        # What the next readings find parked is no work of that order.
+        renewed = order_in(plan)
+        assert renewed
+        assert (renewed.limit, renewed.settlements) == (10, ())
+        later = ledger(counts={**COUNTS, "parked": parked}, order=renewed.id)
+        assert order_in(decide(snapshot(body, later, order=renewed), NOW)) is None
 
 
 @cases(
