@@ -50,7 +50,8 @@ def command(
     """Watch objects, their work and their Jobs in the terminal.
 
     WAITING is what triggers measured, or events that have no Job yet; ACTIVE unfinished Jobs; PARKED events whose last
-    attempt has failed. A hyphen stands for a number that is unknown or that the kind does not have.
+    attempt has failed. JOBS/MIN are Jobs created within the last minute; with a plus sign at least so many, because
+    some may be deleted already. A hyphen stands for a number that is unknown or that the kind does not have.
 
     Keys: s sort, r reverse, / filter, k next kind, a all namespaces, Enter or e explain, p pause or resume, q quit.
 

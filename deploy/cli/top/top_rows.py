@@ -1,6 +1,6 @@
 """The rows of ``penstock top``, calculated from objects, their Jobs and the last readings."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -37,9 +37,9 @@ class TopRow:
     """One object. None stands for a number that is unknown, or that objects of the kind do not have.
 
     waiting: events, items or units of the triggers. active: unfinished Jobs; of a Job its running pods. parked: events
-    whose last attempt has failed. rate: Jobs created within the last minute. state: a word for people, as the page has
-    it. since: when the object was created. why: the reason of the state, empty where the word says all. paused: by a
-    user.
+    whose last attempt has failed. rate: Jobs created within the last minute. at_least: more may have been, which are
+    deleted already. state: a word for people, as the page has it. since: when the object was created. why: the reason
+    of the state, empty where the word says all. paused: by a user.
     """
 
     ref: Ref
@@ -48,6 +48,7 @@ class TopRow:
     active: int | None = None
     parked: int | None = None
     rate: int | None = None
+    at_least: bool = False
     since: datetime | None = None
     why: str = ""
     paused: bool = False
@@ -67,25 +68,36 @@ class TopView:
 
 @dataclass(frozen=True, slots=True)
 class JobTally:
-    """The Jobs of one owner: those that have not finished, and those that were created within the last minute."""
+    """The Jobs of one owner: those that have not finished, and those that were created within the last minute.
+
+    finished: number of the others, by their outcome. old: outcomes of which one was created before the last minute.
+    """
 
     active: int = 0
     young: int = 0
+    finished: Mapping[str, int] = field(default_factory=dict)
+    old: frozenset[str] = frozenset()
 
 
 def tally(jobs: Iterable[Object], now: datetime) -> dict[str, JobTally]:
     """Returns the counts of Jobs by their controller's uid."""
     active: Counter[str] = Counter()
     young: Counter[str] = Counter()
+    finished: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    old: defaultdict[str, set[str]] = defaultdict(set)
     for job in jobs:
         owner = controller_of(job)
         if owner is None:
             continue
-        uid = str(owner.get("uid", ""))
-        active[uid] += conditions.finished(job) is None
+        uid, outcome = str(owner.get("uid", "")), conditions.finished(job)
+        active[uid] += outcome is None
         created = times.instant(job["metadata"].get("creationTimestamp"))
-        young[uid] += created is not None and now - created < MINUTE
-    return {uid: JobTally(active[uid], young[uid]) for uid in active.keys() | young.keys()}
+        is_young = created is not None and now - created < MINUTE
+        young[uid] += is_young
+        if outcome is not None:
+            finished[uid][outcome] += 1
+            old[uid] |= set() if is_young else {outcome}
+    return {uid: JobTally(active[uid], young[uid], finished[uid], frozenset(old[uid])) for uid in active}
 
 
 def row(
@@ -101,9 +113,43 @@ def row(
     waiting, active, parked = _numbers(ref, body, counted, readings)
     owns = kind.id in (EVENT_JOB.id, SCALED_JOB.id, SCHEDULED_JOB.id, CRON_JOB.id)
     rate = counted.young if counted is not None and owns else None
+    at_least = rate is not None and counted is not None and _may_lack_some(kind, body.get("spec") or {}, counted)
     since, shown = times.instant(metadata.get("creationTimestamp")), derivation.derived(ref, body)
     paused = bool_annotations.is_paused(body) if kind.id in ANNOTATED else bool((body.get("spec") or {}).get("suspend"))
-    return TopRow(ref, shown.phase, waiting, active, parked, rate, since, shown.message, paused)
+    return TopRow(ref, shown.phase, waiting, active, parked, rate, at_least, since, shown.message, paused)
+
+
+#: By kind id, where an object says how long its finished Jobs stay.
+_TTLS: Mapping[str, tuple[str, ...]] = {
+    EVENT_JOB.id: ("ttlSecondsAfterFinished", "jobTemplate.spec.ttlSecondsAfterFinished"),
+    SCALED_JOB.id: ("jobTargetRef.ttlSecondsAfterFinished",),
+    SCHEDULED_JOB.id: ("jobTemplate.spec.ttlSecondsAfterFinished",),
+    CRON_JOB.id: ("jobTemplate.spec.ttlSecondsAfterFinished",),
+}
+_LIMITS = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
+#: By kind id, how many finished Jobs of each outcome stay where the object does not say.
+_HISTORY: Mapping[str, Mapping[str, int]] = {
+    SCALED_JOB.id: {"Complete": 100, "Failed": 100},
+    SCHEDULED_JOB.id: {"Complete": 3, "Failed": 1},
+    CRON_JOB.id: {"Complete": 3, "Failed": 1},
+}
+
+
+def _may_lack_some(kind: Kind, spec: Object, counted: JobTally) -> bool:
+    """Returns True if a Job may have been created within the last minute and be deleted already."""
+    for path in _TTLS.get(kind.id, ()):
+        found: Any = spec
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        if isinstance(found, int) and found < MINUTE.seconds:
+            return True
+    for outcome, default in _HISTORY.get(kind.id, {}).items():
+        limit = _integer(spec.get(_LIMITS[outcome]))
+        most = default if limit is None else limit
+        # The oldest are deleted first: with an older one left, no young one has been.
+        if counted.finished.get(outcome, 0) >= most and outcome not in counted.old:
+            return True
+    return False
 
 
 def _numbers(
@@ -181,6 +227,8 @@ def cells(row: TopRow, age: str) -> list[str]:
     """Returns the texts of a row, one per column. A hyphen stands for a number that is unknown or that there is not."""
     numbers = (row.waiting, row.active, row.parked, row.rate)
     texts = ["-" if number is None else f"{number:g}" for number in numbers]
+    if row.at_least:
+        texts[-1] = f"{row.rate}+" if row.rate else "-"
     return [row.ref.kind.kind, row.ref.namespace, row.ref.name, row.state, *texts, age]
 
 
@@ -224,7 +272,8 @@ def as_objects(view: TopView, rows: Sequence[TopRow]) -> Object:
                 "waiting": row.waiting,
                 "active": row.active,
                 "parked": row.parked,
-                "jobsPerMinute": row.rate,
+                "jobsPerMinute": None if row.at_least else row.rate,
+                "jobsOfLastMinute": row.rate,
                 "since": times.render(row.since) if row.since else None,
             }
             for row in rows

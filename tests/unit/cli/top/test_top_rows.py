@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from deploy.cli.top import top_rows
 from deploy.cli.top.top_rows import JobTally, TopRow, TopView, chosen
 from scheduler.queue import Stats
+from tests.support.tables import cases
 from workers.api.kinds import (
     CRON_JOB,
     EVENT_JOB,
@@ -156,7 +157,41 @@ def test_numbers(kind: Kind, found: Object, tallies: Any, readings: Any, expecte
 
 def test_jobs_count_for_their_owner() -> None:
     jobs = [job("a"), job("a", 59, "Complete"), job("a", 61), job("b", 999, "Failed"), job(None)]
-    assert top_rows.tally(jobs, NOW) == {"a": JobTally(active=2, young=2), "b": JobTally()}
+    one = {"Complete": 1}
+    assert top_rows.tally(jobs, NOW) == {
+        "a": JobTally(active=2, young=2, finished=one),
+        "b": JobTally(finished={"Failed": 1}, old=frozenset({"Failed"})),
+    }
+
+
+def ttl(seconds: int) -> Object:
+    return {"template": {}, "ttlSecondsAfterFinished": seconds}
+
+
+FULL = {"Complete": 100}
+
+
+@cases(
+    ("Jobs that stay", SCALED_JOB, {}, {}, 5, "5"),
+    ("Jobs that stay for a minute", SCALED_JOB, {"jobTargetRef": ttl(60)}, {}, 5, "5"),
+    ("Jobs that leave sooner", SCALED_JOB, {"jobTargetRef": ttl(59)}, {}, 5, "5+"),
+    ("none left of those", SCALED_JOB, {"jobTargetRef": ttl(0)}, {}, 0, "-"),
+    ("runs that leave sooner", CRON_JOB, {"jobTemplate": {"spec": ttl(5)}}, {}, 1, "1+"),
+    ("Jobs of events", EVENT_JOB, {"ttlSecondsAfterFinished": 5}, {}, 1, "1+"),
+    ("a full history of this minute", SCALED_JOB, {}, {"finished": FULL}, 104, "104+"),
+    ("a full history", SCALED_JOB, {}, {"finished": FULL, "old": frozenset({"Complete"})}, 104, "104"),
+    ("a longer history", SCALED_JOB, {"successfulJobsHistoryLimit": 101}, {"finished": FULL}, 104, "104"),
+    ("no history of failures", SCHEDULED_JOB, {"failedJobsHistoryLimit": 0}, {}, 2, "2+"),
+    ("no history limit", EVENT_JOB, {}, {"finished": FULL}, 104, "104"),
+)
+def test_a_rate_that_deleted_jobs_may_be_missing_from_is_a_lower_bound(
+    kind: Kind, spec: Object, tally: Any, young: int, shown: str
+) -> None:
+    row = top_rows.row(kind, body(spec=spec), {"u-work": JobTally(young=young, **tally)}, None)
+    assert top_rows.cells(row, "1s")[-2] == shown
+    [printed] = top_rows.as_objects(TopView((row,)), [row])["objects"]
+    known = shown == str(young)
+    assert (printed["jobsPerMinute"], printed["jobsOfLastMinute"]) == (young if known else None, young)
 
 
 def rows(*waiting: float | None) -> list[TopRow]:
