@@ -120,7 +120,7 @@ def _whole(target: object) -> bool:
 
 
 def _of_cron_job(body: Object) -> Iterator[Shown]:
-    spec = body["spec"]
+    spec = body.get("spec") or {}
     if spec.get("startingDeadlineSeconds") == 0:
         yield Shown(
             "spec.startingDeadlineSeconds",

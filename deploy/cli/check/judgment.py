@@ -82,8 +82,8 @@ class Judgment:
 async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings") -> Judgment:
     """Returns the judgment of one object of the inventory. Writes nothing."""
     kind, body = candidate.ref.kind, candidate.body
-    body, points = _of_shape(kind, body)
-    if not any(each.verdict == "not supported" and each.field in ("", "spec") for each in points):
+    body, points, readable = _of_shape(kind, body)
+    if readable:
         points += _of_rules(kind, body, inventory, settings)
         points += _of_warnings(kind, body)
         if kind in (SCALED_JOB, SCALED_OBJECT):
@@ -108,11 +108,16 @@ def _once(points: Iterable[Remark]) -> Iterator[Remark]:
 def _same(body: Object, points: Iterable[Remark]) -> list[str]:
     """Returns the fields of the spec that no point is about."""
     said = {each.field for each in points if each.verdict != "note"}
-    fields = (f"spec.{name}" for name in body.get("spec") or {})
+    spec = body.get("spec")
+    fields = (f"spec.{name}" for name in (spec if isinstance(spec, dict) else ()))
     return [each for each in fields if not any(one == each or one.startswith((f"{each}.", f"{each}[")) for one in said)]
 
 
 # Stage: shape, by the schemas and rules of the embedded API server
+
+
+#: The reason of an error about a value that is a text, say, and should be an object.
+_OTHER_FORM = "FieldValueTypeInvalid"
 
 
 @cache
@@ -120,8 +125,11 @@ def _definitions() -> dict[str, Object]:
     return {each["metadata"]["name"]: each for each in crds.all_crds()}
 
 
-def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark]]:
-    """Returns the object as an API server would store it, and what is wrong with its fields."""
+def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark], bool]:
+    """Returns the object as an API server would store it, what is wrong with its fields, and whether rules can read it.
+
+    They can read values that are wrong, not those of another form.
+    """
     definition = _definitions().get(kind.id)
     if definition is None:
         form = schemas.builtin(kind)
@@ -131,7 +139,7 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark]]:
     try:
         decoded, unknown = form.decode(body, strict="Warn")
     except DecodeError as error:
-        return body, [Remark("not supported", "", str(error))]
+        return body, [Remark("not supported", "", str(error))], False
     text = "there is no such field here: it would have no effect"
     named = [each.partition('"')[2].rstrip('"') for each in unknown]
     points = [Remark("not supported", each, text) for each in (*named, *template_fields.unknown(kind, decoded))]
@@ -147,7 +155,8 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark]]:
     points += [Remark("not supported", each.field, each.message) for each in errors]
     if kind == CRON_JOB and not errors:
         points += [Remark("note", "", text) for text in strategy.warnings(filled)]
-    return decoded, points
+    readable = not any(each.reason == _OTHER_FORM or each.field == "spec" for each in errors)
+    return decoded, points, readable and isinstance(decoded.get("spec", {}), dict)
 
 
 def _defaulted(rules: KindRules, body: Object, options: AdmissionOptions) -> Object:

@@ -185,6 +185,31 @@ def test_an_object_is_judged_by_its_content(
     assert printed.code == (verdict == "not supported")
 
 
+@for_each(
+
+        (scaled_job(jobTargetRef=7), "spec.jobTargetRef"),
+        (scaled_job(triggers={}), "spec.triggers"),
+        (scaled_job({"type": ["redis"], "metadata": {}}), "spec.triggers[0].type"),
+        (scaled_job({"type": "redis", "metadata": [7]}), "spec.triggers[0].metadata"),
+        (scaled_object(advanced={"scalingModifiers": "x"}), "spec.advanced.scalingModifiers"),
+        (scaled_object(fallback=7), "spec.fallback"),
+        (scaled_object(scaleTargetRef="web"), "spec.scaleTargetRef"),
+        (manifest("batch/v1", "CronJob"), "spec"),
+        (vc_job(["default"]), "spec.queue"),
+        (queue(parent={}), "spec.parent"),
+        (queue(capability=7), "spec.capability"),
+        (manifest("batch.volcano.sh/v1alpha1", "CronJob", spec={"jobTemplate": 5}), "spec.jobTemplate"),
+        (manifest("keda.sh/v1alpha1", "ScaledJob", spec=7), "spec"),
+
+)  # fmt: skip
+def test_a_value_of_another_form_is_named(body: dict[str, Any], field: str, penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(body))
+    [judged] = json.loads(penstock("check", "-f", str(file), "-o", "json").out)
+    assert judged["verdict"] == "not supported"
+    assert any(point.get("field", "").startswith(field) for point in judged["points"])
+
+
 def test_a_flag_that_keeps_the_other_behaviour_is_named(penstock: Type, tmp_path: Path) -> None:
     file = tmp_path / "object.yaml"
     file.write_text(yaml.safe_dump(scaled_job({**REDIS, "metadata": {**REDIS["metadata"], "mine": "x"}})))
