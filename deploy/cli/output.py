@@ -29,13 +29,18 @@ def coloured() -> bool:
     return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-#: What a terminal obeys instead of showing it; not the sequences of our own colours, which can do no harm.
-_CONTROL = re.compile(r"(?!\x1b\[(?:0|1|31|32|33)m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: What a terminal obeys instead of showing it; not the sequences of our own colours, which can do no harm. The last two
+#: ranges turn the order of what follows around, up to the end of the line.
+_CONTROL = re.compile(r"(?!\x1b\[(?:0|1|31|32|33)m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
     r"""Returns the text with control characters written out, as ``\x1b``: data of others must not drive a terminal."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def say(text: str = "") -> None:
@@ -95,6 +100,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str =
         say(indent + line(row, columns))
 
 
+#: Control characters that YAML needs no quotes for.
+_PLAIN_CONTROL = re.compile(r"[\x85\u202a-\u202e\u2066-\u2069]")
+
+
 def as_yaml(value: Any) -> str:
     """Returns YAML as Kubernetes' tools write it: block style, key order kept, long texts unfolded."""
     import yaml
@@ -103,13 +112,15 @@ def as_yaml(value: Any) -> str:
         def ignore_aliases(self, _data: Any) -> bool:
             return True
 
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        # The library takes NEL for a line break that needs no quotes.
-        style = '"' if "\x85" in value else "|" if "\n" in value else None
+    def scalar(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        # The library takes NEL for a line break that needs no quotes, and what turns text around for letters.
+        style = '"' if _PLAIN_CONTROL.search(value) else "|" if "\n" in value else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
-    Dumper.add_representer(str, text)
-    return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=2**16)).rstrip("\n")
+    Dumper.add_representer(str, scalar)
+    text = str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=2**16)).rstrip("\n")
+    # All of them are in double quotes, where YAML has the same escapes.
+    return visible(text)
 
 
 def as_json(value: Any) -> str:

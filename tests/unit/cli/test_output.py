@@ -75,7 +75,9 @@ def test_colours_are_for_terminals_without_no_color(
     ("the later block", "\x9b2J\x85", r"\x9b2J\x85"),
     ("a line of its own", "a\x85b", r"a\x85b"),
     ("over the line before", "safe\rwrong\x08\x7f\x00", r"safe\x0dwrong\x08\x7f\x00"),
+    ("turned around", "safe\u202e4321\u202c\u2066x\u2069", r"safe\u202e4321\u202c\u2066x\u2069"),
     ("letters, tabs and lines", "\ttäglich\n日次", "\ttäglich\n日次"),
+    ("letters from right to left", "שלום", "שלום"),
 )
 def test_control_characters_in_data_reach_no_terminal(
     text: str, shown: str, capsys: pytest.CaptureFixture[str]
