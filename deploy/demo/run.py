@@ -11,6 +11,7 @@ from deploy.demo.manifest import NAME, NAMESPACE, PREFIX
 from deploy.demo.report import DemoJob, DemoRun
 from deploy.demo.stage import PATIENCE, DemoStuck, texts
 from workers.api.kinds import JOB, Object, controller_of
+from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 from workers.errors import Gone, Unavailable
 
@@ -32,8 +33,7 @@ async def run(cluster: Cluster, queue: redis.Redis, paths: list[str], show: Call
         await _push(queue, paths, seen)
         await _follow(queue, seen, watching, show)
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        await cancelled(watching)
     return seen
 
 

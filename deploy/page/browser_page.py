@@ -24,6 +24,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane
 from workers.cache.staleness import Ages
 from workers.cache.store import Store
+from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 from workers.errors import UserError
 from workers.handoff.readings import Readings
@@ -132,5 +133,4 @@ async def running(page: BrowserPage) -> AsyncIterator[BrowserPage]:
         yield page
     finally:
         page.broadcast.end()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancelled(task)

@@ -14,6 +14,7 @@ from deploy.webhook.certificate_keeper import Keeper
 from deploy.webhook.registration import MATCH_CONDITIONS, Place
 from workers import wiring
 from workers.admission.admission_options import AdmissionOptions
+from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 from workers.errors import ClusterError
 from workers.json_logs import Outage
@@ -80,9 +81,7 @@ async def serve(
             log.info("the webhook ends", extra={"drain": settings.webhook_drain})
             await asyncio.sleep(settings.webhook_drain)
         finally:
-            for task in (keeping, stopped):
-                task.cancel()
-            await asyncio.gather(keeping, stopped, return_exceptions=True)
+            await cancelled(keeping, stopped)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from deploy.cli.schedules import resolve
 from deploy.object_rows import failure_reasons
 from workers.api import conditions
 from workers.api.kinds import JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, controller_of
+from workers.cancellation import cancelled
 from workers.errors import ClusterError, NotFound, UserError
 
 if TYPE_CHECKING:
@@ -212,9 +213,7 @@ async def _watch_events(
     try:
         yield events
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
 
 
 def _take(progress: RunProgress, found: _WatchEvent) -> None:

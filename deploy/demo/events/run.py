@@ -17,6 +17,7 @@ from deploy.demo.events.sender import SentWebhook, WebhookSender
 from deploy.demo.stage import PATIENCE, DemoStuck
 from workers.api import conditions
 from workers.api.kinds import EVENT_JOB, Ref
+from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 
 #: The parts that are killed, each once, when its share of the work is done.
@@ -49,9 +50,7 @@ async def run(
             await _follow(store, seen, parts, show)
             await asyncio.gather(*sending)
         finally:
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
+            await cancelled(*sending)
     return seen
 
 

@@ -7,6 +7,8 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from workers.cancellation import cancelled
+
 Texts = AsyncGenerator[bytes, None]
 
 
@@ -31,9 +33,7 @@ class StreamedAnswer(Response):
         try:
             done, _ = await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (sending, leaving):
-                task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await cancelled(sending, leaving)
         if sending in done:
             sending.result()
 
