@@ -63,6 +63,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "doctor": "doctor.doctor:command",
         "check": "check.check:command",
         "crds": "about:crds",
+        "rights": "rights:command",
         "settings": "about:settings",
         "completion": "completion.scripts_of_shells:command",
         "version": "about:version",

@@ -172,7 +172,9 @@ def options(arguments: Sequence[str]) -> tuple[Grants, Placement]:
     parser.add_argument(
         "--pushers", action="append", default=[], metavar="NAMESPACE", type=namespace_option, help=_PUSHERS_HELP
     )
-    parser.add_argument("--tokens", action="append", default=[], metavar="WHOSE", type=_accounts, help=_TOKENS_HELP)
+    parser.add_argument(
+        "--tokens", action="append", default=[], metavar="WHOSE", type=accounts_option, help=_TOKENS_HELP
+    )
     add_placement(parser)
     given = parser.parse_args(arguments)
     return Grants(tuple(given.secrets), tuple(given.pushers), tuple(given.tokens)), placement_of(given)
@@ -180,12 +182,12 @@ def options(arguments: Sequence[str]) -> tuple[Grants, Placement]:
 
 def add_placement(parser: argparse.ArgumentParser) -> None:
     """Adds the options of a `Placement`."""
-    parser.add_argument("--namespaces", default=(), metavar="NAMES", type=_served, help=_NAMESPACES_HELP)
+    parser.add_argument("--namespaces", default=(), metavar="NAMES", type=namespace_names, help=_NAMESPACES_HELP)
     parser.add_argument(
         "--own",
         default=NAMESPACE,
         metavar="NAMESPACE",
-        type=_named,
+        type=namespace_name,
         help="Penstock's own namespace [default: penstock]",
     )
     parser.add_argument("--standalone", action="store_true", help=_STANDALONE_HELP)
@@ -198,20 +200,23 @@ def placement_of(given: argparse.Namespace) -> Placement:
 
 def namespace_option(text: str) -> str:
     """Returns the value of an option that names a namespace or all. Raises argparse.ArgumentTypeError."""
-    return text if text == EVERYWHERE else _named(text)
+    return text if text == EVERYWHERE else namespace_name(text)
 
 
-def _named(text: str) -> str:
+def namespace_name(text: str) -> str:
+    """Returns the value of an option that names a namespace. Raises argparse.ArgumentTypeError."""
     if names.dns_label(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no namespace, and not {EVERYWHERE}")
     return text
 
 
-def _served(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_named(part.strip()) for part in text.split(",")))
+def namespace_names(text: str) -> tuple[str, ...]:
+    """Returns the namespaces of an option, comma separated. Raises argparse.ArgumentTypeError."""
+    return tuple(dict.fromkeys(namespace_name(part.strip()) for part in text.split(",")))
 
 
-def _accounts(text: str) -> str:
+def accounts_option(text: str) -> str:
+    """Returns the value of an option that names an account, a namespace or all. Raises argparse.ArgumentTypeError."""
     namespace, slash, account = text.partition("/")
     if slash and names.dns_subdomain(account):
         raise argparse.ArgumentTypeError(f"{account!r} is no name of a service account")

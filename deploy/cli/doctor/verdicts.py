@@ -294,7 +294,7 @@ def _rights(facts: Facts) -> Verdict | None:
         listed = ", ".join(map(str, found.denied[:DENIED]))
         more = f" and {len(found.denied) - DENIED} more" if len(found.denied) > DENIED else ""
         advice = (
-            f"grant them with the role {found.role}: `python -m deploy.manifests.rbac` prints its rules, "
+            f"grant them with the role {found.role}: `penstock rights` prints its rules, "
             "and docs/access.md has the reason of each"
         )
         return Verdict("wrong", f"this user may not {listed}{more}", advice)
