@@ -1,5 +1,6 @@
 """Answers about the deliveries of EventJobs, and about everything that is parked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -71,6 +72,10 @@ def shown(delivery: Delivery, name: str, uid: str) -> dict[str, Any]:
     }
 
 
+#: The number of arrival of a delivery, as `DeliveryPage.after` has it.
+_CURSOR = re.compile("[0-9]{1,16}")
+
+
 class DeliveryAnswers:
     """The answers about deliveries. objects: finds the EventJob of a path."""
 
@@ -89,10 +94,10 @@ class DeliveryAnswers:
         wanted: frozenset[DeliveryState] = frozenset(state for state in STATES if not states or state in states)
         chosen = DeliveryFilter(states=wanted, type=given.get("type") or None)
         limit = requests_read.number(request, "limit", 50, 1, MOST)
-        try:
-            found = await self._records.page(uid, chosen, given.get("after") or None, limit)
-        except ValueError:
-            raise UserError("after: not a cursor of this list") from None
+        after = given.get("after") or None
+        if after is not None and not _CURSOR.fullmatch(after):
+            raise UserError("after: not a cursor of this list")
+        found = await self._records.page(uid, chosen, after, limit)
         counts = await self._records.counts(uid)
         items = [shown(each, name, uid) for each in found.deliveries]
         return json({"items": items, "next": found.after, "counts": _counts(counts)})

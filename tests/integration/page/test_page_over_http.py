@@ -8,7 +8,7 @@ import redis.asyncio as redis_async
 from deploy.page import app
 from tests.support.page_server import ADMIN, PageServer, page_server
 from tests.unit.workers.objects import job, scaled_job
-from workers.api.kinds import JOB, SCALED_JOB
+from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB
 
 PATH = f"/actions/{SCALED_JOB.id}/default/crunch"
 LIST = f"/objects?kind={SCALED_JOB.id}"
@@ -58,6 +58,16 @@ NOTHING = [
 async def test_an_address_that_means_nothing_is_refused(served: PageServer) -> None:
     found = [(path, (await served.get(path))[0]) for path, _ in NOTHING]
     assert found == NOTHING
+
+
+async def test_a_list_of_deliveries_goes_on_from_its_own_cursors_only(served: PageServer) -> None:
+    metadata = {"name": "orders", "namespace": "default", "uid": "uid-orders", "resourceVersion": "1"}
+    await served.list(EVENT_JOB, {**EVENT_JOB.type_meta, "metadata": metadata, "spec": {}})
+    path = f"/objects/{EVENT_JOB.id}/default/orders/deliveries"
+    for cursor in ("x", "1-1", "-1", "1_0", "nan", "1e3", "(1", "9" * 30):
+        status, found = await served.get(f"{path}?after={cursor}")
+        assert (status, found["detail"]) == (400, "after: not a cursor of this list")
+    assert (await served.get(f"{path}?after=7"))[0] == 200
 
 
 async def test_another_name_for_this_server_is_refused(served: PageServer) -> None:
