@@ -44,6 +44,8 @@ AMAZON = frozenset(
 #: Seconds before its end at which a token is replaced, and lifetime of one that names none.
 _EARLY = 30.0
 _LIFETIME = 300.0
+#: Seconds after its issue in which a token that is refused is kept: another one would be refused as well.
+NEW = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +63,34 @@ class Tokens:
     """The access tokens of one process for one server, kept until shortly before they expire."""
 
     def __init__(self) -> None:
-        self._known: dict[OAuthClient, tuple[str, float]] = {}
+        self._known: dict[OAuthClient, _Token] = {}
         self._asking = asyncio.Lock()
 
     async def get(self, http: aiohttp.ClientSession, client: OAuthClient) -> str:
         """Returns a token that is still valid. Raises SourceError if the token server refuses."""
         async with self._asking:
             known = self._known.get(client)
-            if known is None or known[1] < time.monotonic():
+            if known is None or known.until < time.monotonic():
                 known = self._known[client] = await _issued(http, client)
-            return known[0]
+            return known.text
+
+    def refused(self, client: OAuthClient, text: str) -> None:
+        """Forgets a token that a server refuses: it may have been revoked before its end."""
+        known = self._known.get(client)
+        if known and known.text == text and time.monotonic() - known.issued >= NEW:
+            del self._known[client]
 
 
-async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> tuple[str, float]:
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """issued, until: monotonic instants."""
+
+    text: str = field(repr=False)
+    issued: float
+    until: float
+
+
+async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _Token:
     form = [("grant_type", "client_credentials"), *client.more]
     if client.scopes:
         form.append(("scope", " ".join(client.scopes)))
@@ -86,7 +103,8 @@ async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> tuple[str
             token, lasts = str(answer["access_token"]), float(answer.get("expires_in") or _LIFETIME)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise SourceError("oauthTokenURI answered no access token") from None
-    return token, time.monotonic() + max(0.0, lasts - _EARLY)
+    now = time.monotonic()
+    return _Token(token, now, now + max(0.0, lasts - _EARLY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +394,8 @@ class WebSource(Certificates):
                 body += piece
             if len(body) > LARGEST:
                 raise SourceError(f"{self.server} answered more than {LARGEST >> 20} MB")
+            if response.status == 401 and "oauth" in self.modes:
+                session.tokens.refused(self._client, shown["Authorization"].removeprefix("Bearer "))
             return HttpAnswer(response.status, body, response.headers, sent)
 
     @asynccontextmanager

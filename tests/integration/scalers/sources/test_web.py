@@ -13,7 +13,7 @@ from aiohttp import web
 
 from penstock.connections import Connections
 from penstock.parameters import Trigger
-from penstock.scaler import Scaler, SourceError
+from penstock.scaler import Measure, Scaler, SourceError
 from scalers.sources.http.elasticsearch import Elasticsearch
 from scalers.sources.http.graphite import Graphite
 from scalers.sources.http.influxdb import InfluxDB
@@ -29,9 +29,11 @@ from tests.support.tables import cases, for_each
 
 @dataclass
 class Fake:
-    """An HTTP server that answers what it is told, and remembers what it was asked."""
+    """An HTTP server that answers what it is told, and remembers what it was asked. refused: tokens that it refuses."""
 
     url: str = ""
+    token: str = "fresh"
+    refused: set[str] = field(default_factory=set)
     body: bytes = b""
     status: int = 200
     asked: list[web.BaseRequest] = field(default_factory=list)
@@ -41,7 +43,9 @@ class Fake:
         self.asked.append(request)
         self.bodies.append(await request.read())
         if request.path == "/token":
-            return web.json_response({"access_token": "fresh", "expires_in": 600})
+            return web.json_response({"access_token": self.token, "expires_in": 600})
+        if request.headers.get("Authorization", "").removeprefix("Bearer ") in self.refused:
+            return web.Response(status=401)
         return web.Response(body=self.body, status=self.status, headers={"Location": "/elsewhere"})
 
 
@@ -146,6 +150,23 @@ async def test_who_asks(
     tokens = [body for request, body in zip(fake.asked, fake.bodies, strict=True) if request.path == "/token"]
     assert len(tokens) == ("oauthTokenURI" in authentication)
     assert all(b"scope=a+b" in body for body in tokens)
+
+
+@cases(("old enough", 0.0, True), ("just issued", 60.0, False))
+async def test_a_token_that_is_refused_is_replaced_unless_it_is_new(
+    new: float, replaced: bool, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalers.sources.http.web.NEW", new)
+    fake.body = vector('"1"')
+    login = {"oauthTokenURI": f"{fake.url}/token", "clientID": "c", "clientSecret": "hush"}
+    metadata = {"serverAddress": fake.url, "query": "q", "threshold": "1", "authModes": "oauth"}
+    probe = scaler(Loki, metadata, **login)
+    async with reading(5.0) as sources:
+        assert await ask(sources, probe) == [Measure(1.0)]
+        fake.token, fake.refused = "later", {"fresh"}
+        [answer] = await ask(sources, probe)
+    assert answer == Measure(1.0) if replaced else "answered 401" in str(answer)
+    assert sum(request.path == "/token" for request in fake.asked) == 1 + replaced
 
 
 URL_LOGIN = "Basic " + base64.b64encode(b"ops:h/ush").decode()
