@@ -124,8 +124,11 @@ class ObjectPoll:
             return self.started / 1e6 + self.again
         return common_moment(self.started / 1e6 + every, every)
 
-    def reading(self) -> Reading:
-        """Returns the samples as one reading, newer than any before, even one from before the broker was emptied."""
+    def reading(self, interval: float) -> Reading:
+        """Returns the samples as one reading, newer than any before, even one from before the broker was emptied.
+
+        interval: the default.
+        """
         return Reading(
             id=max(self.started, self.previous.id + 1 if self.previous else 0),
             started=self.started,
@@ -134,6 +137,7 @@ class ObjectPoll:
             problem=self.parsed.problem,
             uid=self.uid,
             ledger=self._ledger(),
+            interval=polling_interval(self.body, interval),
         )
 
     def _ledger(self) -> ClaimLedger | None:

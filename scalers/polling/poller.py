@@ -292,7 +292,7 @@ class Poller:
 
         polled: the lane of the leases.
         """
-        readings = {poll.lease.key: poll.reading() for poll in polls}
+        readings = {poll.lease.key: poll.reading(self._interval) for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
 
         async def finish(outcomes: Sequence[tuple[Lease, Outcome]]) -> Finished:

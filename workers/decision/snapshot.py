@@ -63,7 +63,8 @@ class Reading:
     generation: `metadata.generation` of the polled spec. samples: one per trigger, in the order of the spec. problem:
     the reason why nothing could be measured (malformed metadata, unknown type); samples is empty then. uid: of the
     polled object; a reading of a deleted object is not one of its namesake. ledger: of an object that claims items; the
-    only sample is of the ledger's trigger then.
+    only sample is of the ledger's trigger then. interval: seconds between two polls of the object, 0 if the poller did
+    not say; its default is a setting of the poller's.
     """
 
     id: int
@@ -73,6 +74,7 @@ class Reading:
     problem: str | None = None
     uid: str = ""
     ledger: ClaimLedger | None = None
+    interval: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

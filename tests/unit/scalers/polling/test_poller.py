@@ -136,12 +136,21 @@ def test_a_reading_is_newer_than_the_one_before_and_has_its_samples_in_order():
         TriggerSample("s0-plain", "plain", error="refused"),
         TriggerSample("s1-plain", "plain", 4.0, 5.0, True),
     )
-    assert polled.reading() == Reading(100_000_000, 100_000_000, 4, (first, second), None, UID)
+    found = polled.reading(7.5)
+    assert found == Reading(100_000_000, 100_000_000, 4, (first, second), None, UID, interval=30.0)
     assert polled.again == object_poll.SOONEST
-    polled.previous = replace(polled.reading(), id=300_000_000)
-    assert polled.reading().id == 300_000_001, "the broker may have been emptied, or its clock set back"
+    polled.previous = replace(found, id=300_000_000)
+    assert polled.reading(7.5).id == 300_000_001, "the broker may have been emptied, or its clock set back"
     polled.parsed, polled.samples = Parsed(problem="no Secret"), {}
-    assert (polled.complete, polled.reading().problem, polled.reading().samples) == (True, "no Secret", ())
+    assert (polled.complete, polled.reading(7.5).problem, polled.reading(7.5).samples) == (True, "no Secret", ())
+
+
+@cases(("its own", {"pollingInterval": 300}, 300.0), ("the default", {}, 7.5))
+def test_a_reading_has_the_interval_of_its_object(spec, expected):
+    polled = poll()
+    polled.body["spec"] = spec
+    polled.parsed = Parsed(problem="no Secret")
+    assert polled.reading(7.5).interval == expected
 
 
 def test_a_sample_is_shown_under_the_name_that_its_trigger_has():
@@ -191,9 +200,9 @@ def test_a_failure_is_counted_on_from_the_reading_before_of_the_same_object():
     polled.parsed = Parsed((PLAIN,))
     polled.take(0, "refused")
     assert polled.samples[0].failures == 1
-    polled.previous = polled.reading()
+    polled.previous = polled.reading(30)
     polled.take(0, "refused")
     assert polled.samples[0].failures == 2
-    polled.previous = replace(polled.reading(), uid="another")
+    polled.previous = replace(polled.reading(30), uid="another")
     polled.take(0, "refused")
     assert polled.samples[0].failures == 1

@@ -247,7 +247,7 @@ def _settle(seen: ObservedClaiming, limits: SharedLimits, now: datetime) -> Keda
     status = seen.status(conditions.with_samples(reading.samples, active), limits)
     fields = {**status.fields, **activity_fields(status.observed, reading.samples)}
     if active:
-        fields |= last_active(status.observed, seen.scaled.spec.interval, now)
+        fields |= last_active(status.observed, reading.interval or seen.scaled.spec.interval, now)
     return replace(status, fields=fields)
 
 

@@ -61,10 +61,13 @@ def trim_history(spec: ScaledJobSpec, jobs: Iterable[CachedObject]) -> tuple[Ste
     return (Together(deletes),) if deletes else ()
 
 
-def keeps_failed(spec: ScaledJobSpec) -> bool:
-    """Returns True if failed Jobs stay for a polling interval, so that those that vanish within it did not fail."""
+def keeps_failed(spec: ScaledJobSpec, interval: float) -> bool:
+    """Returns True if failed Jobs stay for a polling interval, so that those that vanish within it did not fail.
+
+    interval: seconds.
+    """
     seconds = spec.job_target_ref.get("ttlSecondsAfterFinished")
-    return spec.failed_jobs_history_limit != 0 and not (isinstance(seconds, int) and seconds < spec.interval)
+    return spec.failed_jobs_history_limit != 0 and not (isinstance(seconds, int) and seconds < interval)
 
 
 def _oldest(jobs: list[tuple[Ref, Object]], outcome: str, limit: int | None) -> list[Delete]:

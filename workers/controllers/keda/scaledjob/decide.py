@@ -138,6 +138,11 @@ class ObservedScaledJob:
         reading, resumed = demand.reading_of(snapshot, scaled), before.paused.status == "True"
         return cls(snapshot, body, scaled, before, found, reading, resumed)
 
+    @property
+    def interval(self) -> float:
+        """Returns the seconds between two polls."""
+        return (self.reading.interval if self.reading else 0.0) or self.scaled.spec.interval
+
 
 @dataclass(frozen=True, slots=True)
 class JobMeasurement:
@@ -176,7 +181,7 @@ def measure(seen: ObservedScaledJob) -> JobMeasurement | None:
         asked = demand.of(samples, calculation, bounds, demand.weights(spec, samples), strategy.activation)
     at = seen.snapshot.at
     counts = counting.count(seen.jobs, pods, strategy.pending_pod_conditions or (), reading, own)
-    if not cleanup.keeps_failed(spec):
+    if not cleanup.keeps_failed(spec, seen.interval):
         # Those that vanished may have failed.
         counts = replace(counts, failed=counts.late - counts.completed)
     return JobMeasurement(
@@ -247,7 +252,7 @@ def settle(
         conditions = conditions.with_fallback(spec.fallback is not None, measured.fallback)
         fields |= activity_fields(observed, samples) | left_alone(samples)
         if measured.active:
-            fields |= last_active(observed, 0 if "last-active-time" in quirks else spec.interval, now)
+            fields |= last_active(observed, 0 if "last-active-time" in quirks else seen.interval, now)
     return KedaStatus(observed, replace(conditions, capped=limits.condition()), fields)
 
 
@@ -280,7 +285,7 @@ def _steps(
         yield ComeBack(proposed.cooling.end(at, now))
     if measured and measured.counts.failed and measured.counts.running < measured.bounds.minimum:
         # The poll that allows the minimum its Jobs again asks for no decision if nothing waits.
-        yield ComeBack(now + timedelta(seconds=seen.scaled.spec.interval) + LATE)
+        yield ComeBack(now + timedelta(seconds=seen.interval) + LATE)
 
 
 def _creates(seen: ObservedScaledJob, measured: JobMeasurement | None, number: int, quirks: Quirks) -> tuple[Step, ...]:

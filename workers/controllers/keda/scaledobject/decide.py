@@ -199,8 +199,8 @@ class ObservedScaledObject:
     """Stage 1: the ScaledObject as the decision sees it.
 
     before: the observed conditions. reading: the last one if it is of this generation, young, and not from before a
-    pause. forced: activation is forced by annotation. cools_down: the end of the cooldown. fallback: the one in force.
-    quirks: KEDA's behavior that is wanted.
+    pause. interval: seconds between two polls. forced: activation is forced by annotation. cools_down: the end of the
+    cooldown. fallback: the one in force. quirks: KEDA's behavior that is wanted.
     """
 
     snapshot: Snapshot
@@ -212,6 +212,7 @@ class ObservedScaledObject:
     status: Object
     before: ScaledObjectConditions
     reading: Reading | None
+    interval: float
     forced: bool
     scale_in_paused: bool
     scale_out_paused: bool
@@ -232,10 +233,11 @@ class ObservedScaledObject:
     ) -> "ObservedScaledObject":
         status, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
         reading, annotation = snapshot.reading, bool_annotations.annotation
+        interval = (reading.interval if reading else 0.0) or scaled.spec.interval
         if reading is not None:
             age = (snapshot.at - reading.started) / 1e6 if snapshot.at else 0.0
             of_spec = reading.generation == scaled.metadata.generation
-            if not of_spec or before.paused.status == "True" or age > 2 * scaled.spec.interval + GRACE:
+            if not of_spec or before.paused.status == "True" or age > 2 * interval + GRACE:
                 reading = None
         created = times.instant(scaled.metadata.creation_timestamp) or now
         return cls(
@@ -248,6 +250,7 @@ class ObservedScaledObject:
             status,
             before,
             reading,
+            interval,
             annotation(body, FORCE_ACTIVATION),
             annotation(body, PAUSED_SCALE_IN),
             annotation(body, PAUSED_SCALE_OUT),
@@ -441,7 +444,7 @@ def _next_decision(
     outdated: bool,
 ) -> datetime:
     """Returns the instant of the next decision: after the next poll, or at the end of a wait before that."""
-    moments = [seen.now + timedelta(seconds=seen.scaled.spec.interval) + LATE]
+    moments = [seen.now + timedelta(seconds=seen.interval) + LATE]
     if verdict is not None and (outdated or (verdict.row == "A1" and verdict.replicas is not None)):
         moments.append(seen.now + FIRST)
     elif verdict is not None and verdict.cooling:

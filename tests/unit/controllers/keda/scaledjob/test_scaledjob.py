@@ -125,12 +125,17 @@ FAILED, GONE = child("work-10-0", "Failed", seen=0), gone("work-10-1", seen=0)
     ("a deleted one that may have failed", {"ttl": 29}, [GONE], False),
     ("failed ones stay for a poll of milliseconds", {"ttl": 1, "pollingIntervalMilliseconds": 900}, [GONE], True),
     ("and for no poll of minutes", {"ttl": 30, "pollingIntervalMilliseconds": 60_000}, [GONE], False),
+    ("nor for one as rare by default", {"ttl": 30, "every": 60.0}, [GONE], False),
     ("a deleted one that may have failed: no history", {"failedJobsHistoryLimit": 0}, [GONE], False),
 )
 def test_jobs_that_failed_are_replaced_with_the_next_poll(spec, ended, polls):
-    body = scaled_job(maxReplicaCount=2, **{name: value for name, value in spec.items() if name != "ttl"})
+    """ttl: of the Jobs. every: the interval of an object that names none."""
+    body = scaled_job(
+        maxReplicaCount=2, **{name: value for name, value in spec.items() if name not in ("ttl", "every")}
+    )
     body["spec"]["jobTargetRef"]["ttlSecondsAfterFinished"] = spec.get("ttl")
-    plan = decide(snapshot(body, *ended, reading=reading(sample(len(ended)))), NOW)
+    found = reading(sample(len(ended)), interval=spec.get("every", 0.0))
+    plan = decide(snapshot(body, *ended, reading=found), NOW)
     assert created(plan) == []
     assert ("PollNow" in shape(plan)) is polls
 

@@ -196,6 +196,8 @@ def test_when_it_back(body, current, value, seconds) -> None:
     ("none", None, True),
     ("of another spec", reading(sample(5), generation=0), True),
     ("too old", reading(sample(5), started=-121), True),
+    ("as old as readings of so rare polls are", reading(sample(5), started=-650, interval=300), False),
+    ("too old for them", reading(sample(5), started=-661, interval=300), True),
     ("young enough", reading(sample(5), started=-119), False),
 )
 def test_without_a_reading_nothing_is_scaled_and_one_is_asked_for(given, polls) -> None:
