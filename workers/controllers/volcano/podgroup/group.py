@@ -327,8 +327,8 @@ class Group:
     def reserve(self) -> Vector:
         """The room that is taken although no pod is there: the plain scheduler may bind its pods at any time.
 
-        Until an admitted gang is whole that is its need, and always the requests of its ungated pods without a node. One
-        that lost a pod is not whole: its owner makes the pod again.
+        Until an admitted gang is whole that is its need, and always the requests of its ungated pods without a node. A
+        gang that lost a pod is not whole: its owner makes the pod again.
         """
         if self.phase == PENDING:
             return EMPTY
