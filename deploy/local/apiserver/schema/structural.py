@@ -13,7 +13,7 @@ import orjson
 
 from deploy.local.apiserver.codec import field_errors as fields
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.schema import quick_checks
+from deploy.local.apiserver.schema import patterns, quick_checks
 from deploy.local.apiserver.schema.quick_checks import PRESERVE
 from workers.api.kinds import Object
 
@@ -198,8 +198,11 @@ def _rule(path: str, value: Any, sentence: str) -> FieldError:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern in Go's dialect, which shares everything schemas commonly use; ``\\z`` is spelled otherwise."""
-    return re.compile(text.replace("\\z", "\\Z"))
+    """A pattern of a schema; one that is none of Go's may be stored already, and is read as Python's."""
+    try:
+        return patterns.compiled(text)
+    except ValueError:
+        return re.compile(text)
 
 
 def _string(schema: Object, value: str, path: str) -> Iterator[FieldError]:

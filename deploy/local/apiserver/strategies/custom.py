@@ -6,6 +6,7 @@ from typing import Any
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
+from deploy.local.apiserver.schema import patterns
 from deploy.local.apiserver.strategies import owned
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import conditions, names
@@ -173,9 +174,10 @@ def _structural(form: Any, path: str) -> Iterator[FieldError]:
         )
     if pattern := form.get("pattern"):
         try:
-            re.compile(pattern)
-        except re.error:
-            yield field_errors.invalid(f"{path}.pattern", pattern, "must be a valid regular expression")
+            patterns.compiled(pattern)
+        except ValueError as error:
+            why = f"must be a valid regular expression, but isn't: {error}"
+            yield field_errors.invalid(f"{path}.pattern", pattern, why)
     for name, member in (form.get("properties") or {}).items():
         yield from _structural(member, f"{path}.properties[{name}]")
     yield from _structural(form.get("items"), f"{path}.items")

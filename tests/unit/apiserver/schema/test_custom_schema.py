@@ -47,6 +47,7 @@ PROPERTIES: dict[str, Any] = {
     "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
     "small": {"type": "integer", "format": "int32"},
     "flag": {"type": "boolean"},
+    "word": {"type": "string", "pattern": "^a$"},
     "sums": {"type": "object", "additionalProperties": {"type": "integer", "default": 7}},
 }
 VERSION = {
@@ -79,6 +80,7 @@ ONE_OF = 'one: Invalid value: "": "spec.one" must validate one and only one sche
         "s: Too long: may not be longer than 4": {"s": "ab" * 3},
         's: Invalid value: "a": spec.s in body should be at least 2 chars long': {"s": "a"},
         "s: Invalid value: \"ba\": spec.s in body should match '^a'": {"s": "ba"},
+        "word: Invalid value: \"a\\n\": spec.word in body should match '^a$'": {"word": "a\n"},
         'e: Unsupported value: "z": supported values: "x", "y"': {"e": "z"},
         "l: Invalid value: 0: spec.l in body should have at least 1 items": {"l": []},
         "l: Too many: 3: must have at most 2 items": {"l": ["a"] * 3},

@@ -241,6 +241,8 @@ COLUMN, SCALE = "spec.versions[0].additionalPrinterColumns[0]", "spec.versions[0
     ("no type inside", with_a({}), [f"{FORM}.properties[a].type"]),
     ("a list of what", with_a({"type": "array"}), [f"{FORM}.properties[a].items"]),
     ("pattern", with_a({"type": "string", "pattern": "("}), [f"{FORM}.properties[a].pattern"]),
+    ("pattern of another dialect", with_a({"type": "string", "pattern": "(?=a)"}), [f"{FORM}.properties[a].pattern"]),
+    ("pattern of Go", with_a({"type": "string", "pattern": r"^\p{L}+\z"}), []),
     ("a column of nothing", {"columns": [{}]}, [f"{COLUMN}.name", f"{COLUMN}.type", f"{COLUMN}.JSONPath"]),
     (
         "a column nobody can show",
