@@ -40,10 +40,13 @@ EXAMPLES: dict[str, tuple[Object, list[str]]] = {
         ["Deployment/web", "1", "3", "0", "0s"],
     ),
     "PodDisruptionBudget": ({"spec": {"minAvailable": "50%"}}, ["50%", "<none>", "0", "0s"]),
-    "Role": ({"rules": [{"verbs": ["get"]}]}, ["2026-01-10T12:00:00Z"]),
+    "Role": ({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}, ["2026-01-10T12:00:00Z"]),
     "RoleBinding": (BOUND, ["Role/r", "0s", "me", "us", "<none>"]),
     "ClusterRole": ({"rules": []}, ["2026-01-10T12:00:00Z"]),
-    "ClusterRoleBinding": (BOUND, ["Role/r", "0s", "me", "us", "<none>"]),
+    "ClusterRoleBinding": (
+        {**BOUND, "roleRef": {**ROLE, "kind": "ClusterRole"}},
+        ["ClusterRole/r", "0s", "me", "us", "<none>"],
+    ),
     "Ingress": (
         {"spec": {"rules": [{"host": "a", "http": {"paths": [PATH]}}, {"host": "b"}]}},
         ["<none>", "a,b", "<none>", "0s"],
@@ -112,6 +115,42 @@ def test_what_a_type_requires_must_be_there(name: str, fields: Object, found: st
 )
 def test_a_role_is_called_whatever_a_path_can_hold(row: KeptKind, name: str, message: list[str]) -> None:
     assert refused(row.kind, body_of(row.kind, {}, name)) == message
+
+
+PODS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+URLS = {"verbs": ["get"], "nonResourceURLs": ["/metrics"]}
+
+
+@cases(
+    ("resources", "Role", {"rules": [PODS]}, []),
+    ("paths", "ClusterRole", {"rules": [URLS, PODS]}, []),
+    ("no verbs", "Role", {"rules": [{**PODS, "verbs": []}]}, ["rules[0].verbs"]),
+    ("no resources", "Role", {"rules": [PODS, {**PODS, "resources": []}]}, ["rules[1].resources"]),
+    ("no groups", "ClusterRole", {"rules": [{**PODS, "apiGroups": None}]}, ["rules[0].apiGroups"]),
+    ("paths in a namespace", "Role", {"rules": [URLS]}, ["rules[0].nonResourceURLs"]),
+    ("both", "ClusterRole", {"rules": [{**PODS, **URLS}]}, ["rules[0].nonResourceURLs"]),
+    ("another kind of role", "RoleBinding", {"roleRef": {**ROLE, "kind": "Group"}}, ["roleRef.kind"]),
+    ("a role of one namespace", "ClusterRoleBinding", {"roleRef": ROLE}, ["roleRef.kind"]),
+    ("a role of another group", "RoleBinding", {"roleRef": {**ROLE, "apiGroup": "x"}}, ["roleRef.apiGroup"]),
+    ("a role without name", "RoleBinding", {"roleRef": {**ROLE, "name": ""}}, ["roleRef.name"]),
+    ("nobody", "RoleBinding", {**BOUND, "subjects": [{"kind": "Robot", "name": "x"}]}, ["subjects[0].kind"]),
+    ("no name", "RoleBinding", {**BOUND, "subjects": [{"kind": "User", "name": ""}]}, ["subjects[0].name"]),
+    (
+        "an account of another group",
+        "RoleBinding",
+        {**BOUND, "subjects": [{"kind": "ServiceAccount", "name": "a", "apiGroup": "x"}]},
+        ["subjects[0].apiGroup"],
+    ),
+    (
+        "an account of no namespace",
+        "ClusterRoleBinding",
+        {"roleRef": {**ROLE, "kind": "ClusterRole"}, "subjects": [{"kind": "ServiceAccount", "name": "a"}]},
+        ["subjects[0].namespace"],
+    ),
+)
+def test_rights_are_judged(name: str, fields: Object, found: list[str]) -> None:
+    kind = ROWS[name].kind
+    assert [place for place, _ in problems(kind, body_of(kind, fields))] == found
 
 
 @cases(("none", []), ("cpu", [CPU]), ("memory", [MEMORY]), ("both", [CPU, MEMORY]))
