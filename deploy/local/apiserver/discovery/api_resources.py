@@ -1,5 +1,6 @@
 """The registry of served resources: built-in ones, and those that CustomResourceDefinitions add at run time."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -161,7 +162,22 @@ class ResourceRegistry:
         tree: dict[str, dict[str, list[ServedResource]]] = {}
         for resource in self:
             tree.setdefault(resource.kind.group, {}).setdefault(resource.kind.version, []).append(resource)
-        return tree
+        return {
+            group: dict(sorted(versions.items(), key=lambda one: _rank(one[0]))) for group, versions in tree.items()
+        }
+
+
+#: A version as Kubernetes counts them; others come after all of these, by name.
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def _rank(version: str) -> tuple[int, int, int, str]:
+    """Orders the versions of a group: clients that name none take the first one."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return 3, 0, 0, version
+    major, stage, minor = found.groups()
+    return (None, "beta", "alpha").index(stage), -int(major), -int(minor or 0), ""
 
 
 #: events.k8s.io/v1 spelling -> core/v1 spelling, where they differ.
