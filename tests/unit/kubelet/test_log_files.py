@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,24 @@ def test_an_output_that_is_never_emptied_leaves_no_note(folder: Path, path: Path
         printed(folder, "err", text)
     log.pump()
     assert {file.name for file in folder.iterdir()} == {"out", "err"}
+
+
+def test_what_a_full_disk_does_not_take_is_logged_later(folder: Path, path: Path) -> None:
+    log = Log(folder, path)
+    printed(folder, "out", b"one\n")
+    log.pump()
+    printed(folder, "out", b"two\nthree\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Room for half a line: a write stops there, as on a disk that fills up.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            log.pump()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert texts(path, OUT) == b"one\n"
+    log.pump()
+    assert texts(path, OUT) == b"one\ntwo\nthree\n"
 
 
 ALPHABET = st.binary(max_size=40) | st.sampled_from([b"\n", b"\n\n", b"a b F c\n", b"\r\n", b"x" * (LONGEST + 3)])

@@ -99,21 +99,36 @@ class Log:
     def pump(self, *, final: bool = False) -> bool:
         """Copies what is new, at most a chunk per stream; whether there may be more.
 
-        final: nothing more will be printed; an end without a line end is written too.
+        final: nothing more will be printed; an end without a line end is written too. Raises OSError when the disk is
+        full; nothing is copied then.
         """
         lines: list[bytes] = []
+        copied: list[tuple[_Source, bytes]] = []
         more = False
         for stream, source in self._sources.items():
             data = source.read()
             whole = len(data) == CHUNK
             more = more or whole
             used, formatted = _format(data, stream, rest=final and not whole)
-            source.advance(data[:used])
+            copied.append((source, data[:used]))
             lines += formatted
         if lines:
-            with self._path.open("ab") as log:
-                log.write(b"".join(lines))
+            self._write(b"".join(lines))
+        for source, data in copied:
+            source.advance(data)
         return more
+
+    def _write(self, lines: bytes) -> None:
+        with self._path.open("ab", buffering=0) as log:
+            size = log.tell()
+            try:
+                written = 0
+                while written < len(lines):
+                    written += log.write(lines[written:]) or 0
+            except OSError:
+                # A torn line would hide the one after it.
+                log.truncate(size)
+                raise
 
     async def finish(self) -> None:
         """Copies all that is left, giving way to others in between."""
