@@ -54,7 +54,12 @@ async def gather(flags: Mapping[str, Any]) -> Facts:
     home = Home(settings.home.resolve())
     running = _holder(home.lock)
     trouble = _home_problem(home)
-    ports = range(settings.metrics_port, settings.metrics_port + METRICS_PORTS) if settings.metrics_port else ()
+    ports = [*range(settings.metrics_port, settings.metrics_port + METRICS_PORTS)] if settings.metrics_port else []
+    gateway = _gateway_port(settings)
+    if gateway is None:
+        problem = problem or f"--gateway: {settings.gateway} is no HOST:PORT"
+    elif gateway:
+        ports.append(gateway)
     return Facts(
         penstock=penstock.__version__,
         installed=_installed(),
@@ -107,7 +112,17 @@ def _unmet() -> Iterable[str]:
                 yield f"{required.name} is {there}, not {required.specifier}"
 
 
+def _gateway_port(settings: "Settings") -> int | None:
+    """Returns the port that a setting names for the gateway, 0 for a free one or without one; None if it is none."""
+    if "gateway" not in settings.model_fields_set or settings.gateway == "off":
+        return 0
+    port = settings.gateway.rpartition(":")[2]
+    return int(port) if port.isascii() and port.isdecimal() and int(port) < 2**16 else None
+
+
 def _home_problem(home: Home) -> str:
+    if home.root.exists() and not home.root.is_dir():
+        return f"{home.root}: is no folder"
     try:
         homes.check(home)
     except UserError as error:

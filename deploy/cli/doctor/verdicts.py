@@ -166,7 +166,8 @@ def _ports(facts: Facts) -> Verdict | None:
         return Verdict("ok", f"taken, as by the process of Penstock that answers at {facts.process}: {listed}")
     stop = "stop what listens there (`ss -ltnp` shows it)"
     if any(port in facts.ports for port in taken):
-        return Verdict("wrong", f"taken by another process: {listed}", f"{stop}, or choose another --metrics-port")
+        advice = f"{stop}, or choose others with --metrics-port and --gateway"
+        return Verdict("wrong", f"taken by another process: {listed}", advice)
     advice = f"{stop}, or let `penstock up` take other ports; kubectl then needs its kubeconfig again"
     return Verdict("warning", f"taken by another process: {listed}", advice)
 

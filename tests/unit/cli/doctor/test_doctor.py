@@ -155,6 +155,26 @@ def test_before_the_first_start_nothing_is_wrong(tmp_path: Path, penstock: Type)
     assert not home.exists()
 
 
+def test_a_home_that_is_a_file_is_found(tmp_path: Path, penstock: Type) -> None:
+    home = tmp_path / "home"
+    home.write_text("")
+    found = doctor(penstock, "--home", str(home), code=1)["home"]
+    assert (found["level"], found["text"]) == ("wrong", f"{home}: is no folder")
+
+
+def test_an_address_for_the_gateway_that_is_none_or_taken_is_found(tmp_path: Path, penstock: Type) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    for address in ("x", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"):
+        found = doctor(penstock, *home, "--gateway", address, code=1)["settings"]
+        assert (found["level"], found["text"]) == ("wrong", f"--gateway: {address} is no HOST:PORT")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = doctor(penstock, *home, "--gateway", f"127.0.0.1:{port}", code=1)["ports"]
+        assert (found["level"], found["text"]) == ("wrong", f"taken by another process: {port}")
+    for address in ("off", "127.0.0.1:0", "[::1]:0"):
+        assert doctor(penstock, *home, "--gateway", address, code=0)["ports"]["level"] == "skipped"
+
+
 def test_a_run_of_the_home_and_files_that_others_may_read_are_found(
     tmp_path: Path, penstock: Type, redis_server: str
 ) -> None:
