@@ -210,8 +210,8 @@ def _parked(seen: ObservedEventJob) -> Iterator[RecordEvent]:
     unrouted = counts.get("parked", 0) - known.get("parked", 0) - seen.just_parked
     if unrouted > 0:
         who = "An event was" if unrouted == 1 else f"{unrouted} events were"
-        where = f"penstock events list {seen.body['metadata']['name']} --state parked"
-        yield RecordEvent("Warning", "EventParked", f"{who} parked before a Job could be made: see {where}")
+        text = f"{who} parked before a Job could be made: see {_parked_list(seen.body)}"
+        yield RecordEvent("Warning", "EventParked", text)
 
 
 def _state(seen: ObservedEventJob) -> EventJobState:
@@ -226,7 +226,9 @@ def _state(seen: ObservedEventJob) -> EventJobState:
     return EventJobState(
         ready=_ready(seen),
         suspended=suspended,
-        parked=None if counts is None else _parked_condition(counts.get("parked", 0), spec.dead_letter.limit),
+        parked=None
+        if counts is None
+        else _parked_condition(counts.get("parked", 0), spec.dead_letter.limit, _parked_list(seen.body)),
         channel=seen.eventjob.channel,
         counts=counts,
         last_arrival=ledger.last_arrival,
@@ -245,14 +247,19 @@ def _ready(seen: ObservedEventJob) -> StatedCondition:
     return StatedCondition("True", "EventJobReady", f"takes the events of channel {seen.eventjob.channel}")
 
 
-def _parked_condition(number: int, limit: int) -> StatedCondition:
+def _parked_list(body: Object) -> str:
+    """Returns the command that lists the parked events."""
+    return f"penstock events list {body['metadata']['name']} --state parked"
+
+
+def _parked_condition(number: int, limit: int, listing: str) -> StatedCondition:
     if number >= limit:
         message = (
             f"{number} events are parked, and deadLetter.limit is {limit}: replay or drop some, nothing runs before"
         )
         return StatedCondition("True", "DeadLetterFull", message)
     if number:
-        return StatedCondition("True", "EventsParked", "events are parked: see penstock events list --state parked")
+        return StatedCondition("True", "EventsParked", f"events are parked: see {listing}")
     return StatedCondition("False", "NothingParked", "no event is parked")
 
 

@@ -206,7 +206,8 @@ def parkings(plan: Plan) -> list[str]:
     return [each.message for each in plan.steps if isinstance(each, RecordEvent) and each.reason == "EventParked"]
 
 
-UNROUTED = "before a Job could be made: see penstock events list orders --state parked"
+LISTED = "penstock events list orders --state parked"
+UNROUTED = f"before a Job could be made: see {LISTED}"
 
 
 @cases(
@@ -354,7 +355,7 @@ def test_the_status_says_what_a_reading_counted() -> None:
 
 
 @cases(
-    ("some", 3, ("True", "EventsParked", "events are parked: see penstock events list --state parked")),
+    ("some", 3, ("True", "EventsParked", f"events are parked: see {LISTED}")),
     (
         "as many as may be",
         5,
