@@ -7,11 +7,13 @@ import orjson
 
 from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, owner_reference, ref_of
 from workers.controllers import pod_names
-from workers.decision.plan import Create, Delete, Patch, Step
+from workers.decision.plan import Create, Delete, Step
 
 #: The hash of a revision's template, on the revision.
 HASH = "controller.kubernetes.io/hash"
 _LENGTH = 10
+#: The metadata of a revision that are not the API server's.
+_KEPT = ("name", "namespace", "labels", "annotations", "ownerReferences")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,7 @@ def of(body: Object, revisions: Iterable[Object]) -> RevisionHistory:
     name = str(known["metadata"]["name"])
     if known is ordered[-1]:
         return RevisionHistory(name, ())
-    change = Patch(ref_of(CONTROLLER_REVISION, known), {"revision": number}, known["metadata"]["resourceVersion"])
-    return RevisionHistory(name, (change,))
+    return RevisionHistory(name, _renumbered(known, number))
 
 
 def template_of(name: str, revisions: Iterable[Object]) -> Object | None:
@@ -61,6 +62,14 @@ def delete_oldest(revisions: Sequence[Object], live: Collection[str], limit: int
     idle.sort(key=lambda each: each.get("revision", 0))
     extra = idle[: max(0, len(idle) - limit)]
     return tuple(Delete(ref_of(CONTROLLER_REVISION, each), each["metadata"]["uid"]) for each in extra)
+
+
+def _renumbered(known: Object, number: int) -> tuple[Step, ...]:
+    """Replaces a revision by one of this number; the name stays, because it is the label of its pods."""
+    # A kube-apiserver spells the data anew when it patches them (& as \u0026), and refuses that as other data.
+    metadata = {key: known["metadata"][key] for key in _KEPT if key in known["metadata"]}
+    again = {**CONTROLLER_REVISION.type_meta, "metadata": metadata, "data": known["data"], "revision": number}
+    return Delete(ref_of(CONTROLLER_REVISION, known), known["metadata"]["uid"]), Create(CONTROLLER_REVISION, again)
 
 
 def _revision(body: Object, data: Object, number: int) -> Object:

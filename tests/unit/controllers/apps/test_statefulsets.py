@@ -160,17 +160,22 @@ def test_a_broken_template_is_replaced_by_the_next_one():
     assert set(images(cluster).values()) == {"two"}
 
 
-def test_going_back_gives_an_old_revision_the_newest_number():
-    cluster = stateful()
+@for_each("one", "one && more")
+def test_going_back_gives_an_old_revision_the_newest_number(first: str):
+    cluster = stateful(template=template(first))
     cluster.settle()
-    for image in ("two", "one"):
+    (before,) = cluster.of(CONTROLLER_REVISION)
+    for image in ("two", first):
         cluster.edit(template=template(image))
         cluster.settle()
-    numbers = {
-        each["data"]["spec"]["template"]["spec"]["containers"][0]["image"]: each["revision"]
+    found = {
+        each["data"]["spec"]["template"]["spec"]["containers"][0]["image"]: each
         for each in cluster.of(CONTROLLER_REVISION)
     }
-    assert numbers == {"one": 3, "two": 2}
+    assert {image: each["revision"] for image, each in found.items()} == {first: 3, "two": 2}
+    kept = ("name", "labels", "ownerReferences")
+    assert [found[first]["metadata"][key] for key in kept] == [before["metadata"][key] for key in kept]
+    assert images(cluster) == {"web-0": first}
 
 
 @for_each((0, 1), (1, 2), (10, 3))
