@@ -60,6 +60,8 @@ GROUPS = {
     "amounts": (group(minResources={"cpu": "1500m", "pods": 3, "memory": "0"}), []),
     "an amount below 0": (group(minResources={"cpu": "-1", "pods": "1"}), ["spec.minResources[cpu]"]),
     "no amount": (group(minResources={"cpu": "abc"}), ["spec.minResources[cpu]"]),
+    "as many pods as a Job has": (group(minMember=150_000), []),
+    "more": (group(minMember=150_001), ["spec.minMember"]),
     "one way to name a tier": (group(networkTopology={"highestTierAllowed": 1}), []),
 }
 

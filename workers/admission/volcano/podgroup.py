@@ -9,6 +9,7 @@ from workers.admission.volcano.task_rules import tiers
 from workers.api import quantities
 from workers.api.kinds import NAMESPACE, Object, Ref
 from workers.api.references import DEFAULT_QUEUE, QUEUE_NAME
+from workers.api.volcano.job import LARGEST
 
 
 def defaulted(body: Object, lookup: Lookup) -> Object:
@@ -28,6 +29,8 @@ def problems(body: Object, old: Object | None, lookup: Lookup) -> list[Finding]:
         return []
     spec = body.get("spec") or {}
     found = list(queue_lookup.admits(spec["queue"], lookup)) if spec.get("queue") else []
+    if isinstance(least := spec.get("minMember"), int) and least > LARGEST:
+        found.append(Finding("spec.minMember", f"{least} pods are more than the {LARGEST} that a gang may have"))
     found += _amounts(spec.get("minResources") or {})
     found += tiers(spec.get("networkTopology"), "spec.networkTopology")
     for index, policy in enumerate(spec.get("subGroupPolicy") or ()):

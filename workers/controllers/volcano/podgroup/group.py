@@ -16,6 +16,7 @@ from scheduler.cron.errors import CronError
 from workers.api import conditions, times
 from workers.api.kinds import POD_GROUP, VC_JOB, Object, Ref, by_manifest, controller_of, ref_of
 from workers.api.references import DEFAULT_QUEUE
+from workers.api.volcano.job import LARGEST
 from workers.controllers.volcano.podgroup import places, vectors
 from workers.controllers.volcano.podgroup.members import ONE_POD, Member, ordered
 from workers.controllers.volcano.podgroup.places import ANYWHERE, Places, PodShape
@@ -424,6 +425,10 @@ def observe(body: Object, pods: Iterable[Member]) -> Group:
     except ValueError as error:
         problem = f"spec.minResources: {error}"
     phase, asked = status.get("phase") or PENDING, int(spec.get("minMember") or 0)
+    if asked > LARGEST:
+        # Each missing pod has a shape in every round.
+        problem = f"spec.minMember: {asked} pods are more than the {LARGEST} that a gang may have"
+        asked = LARGEST
     grant = GroupGrant.parse(status.get("admittedFor") or {}) if phase == INQUEUE else None
     least, minimum = grant.of(asked, minimum) if grant else (asked, minimum)
     return Group(

@@ -378,3 +378,11 @@ def test_what_is_gone_is_left_alone(body: Object | None) -> None:
 def _going(plan: Plan) -> list[str]:
     staged = [step for stage in plan.steps if isinstance(stage, Together) for step in stage.steps]
     return [step.ref.name for step in staged if isinstance(step, Delete)]
+
+
+@for_each("Pending", "Inqueue", "Running", "Unknown")
+def test_a_group_of_more_pods_than_any_gang_has_is_not_fitted_pod_by_pod(phase: str) -> None:
+    """Each pod that is missing takes memory in every round."""
+    found = observe(group(least=2**31 - 1, asks={"cpu": "1"}, phase=phase), ())
+    assert found.least == 150_000
+    assert found.problem == "spec.minMember: 2147483647 pods are more than the 150000 that a gang may have"

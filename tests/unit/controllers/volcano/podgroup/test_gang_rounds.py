@@ -548,6 +548,7 @@ def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
     ("no duration", "InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "soon"}}),
     ("no quantity", "InvalidSpec", {"asks": {"cpu": "much"}}),
     ("less than nothing", "InvalidSpec", {"asks": {"pods": "1", "cpu": "-1"}}),
+    ("more pods than any gang has", "InvalidSpec", {"least": 150_001, "asks": {"cpu": "1"}}),
     ("no duration of Volcano's", "InvalidSpec", {"annotations": {"sla-waiting-time": "1 day"}}),
     ("overdue before it exists", "InvalidSpec", {"annotations": {"sla-waiting-time": "-5m"}}),
     ("given up before it exists", "InvalidSpec", {"annotations": {"penstock.dev/waiting-limit": "-1h"}}),
