@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,17 @@ def test_what_a_full_disk_does_not_take_is_logged_later(folder: Path, path: Path
     assert texts(path, OUT) == b"one\n"
     log.pump()
     assert texts(path, OUT) == b"one\ntwo\nthree\n"
+
+
+async def test_an_end_does_not_wait_for_a_log_that_cannot_be_written(
+    folder: Path, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Log(folder, path)
+    printed(folder, "out", b"one\n")
+    shutil.rmtree(path.parent)
+    await log.finish()
+    assert [record.message for record in caplog.records] == ["the last output could not be copied"]
+    assert log_files.last(path, 10, 100) == b""
 
 
 ALPHABET = st.binary(max_size=40) | st.sampled_from([b"\n", b"\n\n", b"a b F c\n", b"\r\n", b"x" * (LONGEST + 3)])

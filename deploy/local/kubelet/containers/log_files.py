@@ -11,10 +11,13 @@ the beginning of the file, and a file beside it (``out.cut``, ``err.cut``) has t
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 #: The longest text of one log line (bytes), as in the container runtimes.
 LONGEST = 16 * 1024
@@ -119,30 +122,37 @@ class Log:
         return more
 
     def _write(self, lines: bytes) -> None:
-        with self._path.open("ab", buffering=0) as log:
-            size = log.tell()
+        with self._path.open("ab", buffering=0) as file:
+            size = file.tell()
             try:
                 written = 0
                 while written < len(lines):
-                    written += log.write(lines[written:]) or 0
+                    written += file.write(lines[written:]) or 0
             except OSError:
                 # A torn line would hide the one after it.
-                log.truncate(size)
+                file.truncate(size)
                 raise
 
     async def finish(self) -> None:
-        """Copies all that is left, giving way to others in between."""
-        while self.pump(final=True):  # noqa: ASYNC110 - gives way, waits for nothing
-            await asyncio.sleep(0)
+        """Copies all that is left, giving way to others in between. What cannot be written is lost."""
+        try:
+            while self.pump(final=True):  # noqa: ASYNC110 - gives way, waits for nothing
+                await asyncio.sleep(0)
+        except OSError as error:
+            # The end of the container matters more.
+            shown = {"file": str(self._path), "error": str(error)}
+            log.warning("the last output could not be copied", extra=shown)
 
 
 def last(path: Path, lines: int, longest: int) -> bytes:
     """Returns the end of what was printed into a log, of both streams: at most so many lines and bytes."""
+    if not path.exists():
+        return b""
     enough = LONGEST + longest + lines * _LONGEST_HEAD
-    with path.open("rb") as log:
-        size = log.seek(0, os.SEEK_END)
-        log.seek(max(0, size - enough))
-        found = log.readlines()
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - enough))
+        found = file.readlines()
     if size > enough:
         del found[0]
     pieces = (line[:-1].split(b" ", 3) for line in found)
@@ -174,14 +184,14 @@ def _resume(path: Path) -> dict[str, int]:
     """Returns the number of bytes of each stream in the log; a last line torn by a crash is cut off."""
     offsets = {stream: 0 for stream, _ in _STREAMS}
     intact = 0
-    with path.open("r+b") as log:
-        for line in log:
+    with path.open("r+b") as file:
+        for line in file:
             if not line.endswith(b"\n"):
                 break
             intact += len(line)
             _, stream, kind, text = line.split(b" ", 3)
             offsets[stream.decode()] += len(text) - (kind == b"P")
-        log.truncate(intact)
+        file.truncate(intact)
     return offsets
 
 
