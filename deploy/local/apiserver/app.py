@@ -33,6 +33,7 @@ from deploy.local.apiserver.handlers import (
 )
 from deploy.local.apiserver.handlers.openapi_documents import Documents
 from deploy.local.apiserver.http import token as auth
+from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import (
     LIMIT,
     ApiRequest,
@@ -176,9 +177,8 @@ class ApiApp:
             raise api_errors.no_resource(self._advice(group, version, parts))
         if watch:
             return read.watching(self._ctx, request, target)
-        if target.name:
-            return await self._named(request, target)
-        return await self._collection(request, target)
+        answer = await (self._named(request, target) if target.name else self._collection(request, target))
+        return _warned(answer, target.resource.deprecation)
 
     def _advice(self, group: str, version: str, parts: list[str]) -> str:
         """Returns what to do about a resource that is not served, nothing if only the path to it is wrong.
@@ -236,6 +236,15 @@ class ApiApp:
             raise api_errors.method_not_allowed()
         answer = handler(self._ctx, request, target)
         return answer if isinstance(answer, Answer) else await answer
+
+
+def _warned(answer: Answer, deprecation: str) -> Answer:
+    """Returns the answer with the warning of a deprecated version before its own."""
+    if not deprecation or not isinstance(answer, Response):
+        return answer
+    own = answer.headers.get("Warning")
+    warning = ", ".join(filter(None, (warning_headers.of([deprecation])["Warning"], own)))
+    return replace(answer, headers={**answer.headers, "Warning": warning})
 
 
 async def _body(receive: Receive, request: ApiRequest) -> bytes:

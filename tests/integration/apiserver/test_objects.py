@@ -314,6 +314,25 @@ def test_a_custom_resource_without_metadata_is_refused(api: Api) -> None:
     api("DELETE", f"{DEFINITIONS}/nails.test.penstock.dev")
 
 
+def test_a_deprecated_version_of_a_definition_is_warned_of(api: Api) -> None:
+    body = definition("rivets")
+    first = body["spec"]["versions"][0]
+    said = {"deprecated": True, "deprecationWarning": "ask for v1"}
+    more = {"v1beta1": {"deprecated": True}, "v2": said}
+    body["spec"]["versions"] += [{**first, "name": name, "storage": False, **fields} for name, fields in more.items()]
+    api.create(DEFINITIONS, body)
+    paths = {name: f"/apis/test.penstock.dev/{name}/namespaces/{api.namespace}/rivets" for name in ("v1", *more)}
+    for path in paths.values():
+        until(lambda path=path: api.get(path).code == 200, "the version is served")
+    stated = "test.penstock.dev/v1beta1 Rivet is deprecated; use test.penstock.dev/v1 Rivet"
+    warned = {"v1": None, "v1beta1": f'299 - "{stated}"', "v2": '299 - "ask for v1"'}
+    for version, path in paths.items():
+        rivet = custom("Rivet", "r") | {"apiVersion": f"test.penstock.dev/{version}"}
+        answers = [api("POST", path, rivet), api.get(path), api.patch(f"{path}/r", {}), api("DELETE", f"{path}/r")]
+        assert [answer.headers.get("warning") for answer in answers] == [warned[version]] * 4
+    api("DELETE", f"{DEFINITIONS}/rivets.test.penstock.dev")
+
+
 def test_the_scale_of_a_custom_resource_follows_its_paths(ours: Api) -> None:
     scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
     scale["labelSelectorPath"] = ".status.selector"

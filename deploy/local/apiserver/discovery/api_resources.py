@@ -37,6 +37,7 @@ class ServedResource:
     outward: between the stored and the served form, None when they are the same. orphans: deletion without a policy
     leaves dependents alone (batch/v1 Jobs). returns: a completed deletion answers with the object, not a Status.
     definition: the CustomResourceDefinition of a custom resource. kept: the row of a kind that nothing acts on here.
+    deprecation: the warning of a deprecated version, empty for others.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class ServedResource:
     subresources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     list_kind: str = ""
     kept: KeptKind | None = None
+    deprecation: str = ""
 
     @cached_property
     def storage(self) -> str:
@@ -313,4 +315,19 @@ def custom(definition: Object) -> Iterator[ServedResource]:
             definition=definition,
             columns=version.get("additionalPrinterColumns"),
             list_kind=names.get("listKind", ""),
+            deprecation=_deprecation(version, spec) if version.get("deprecated") else "",
         )
+
+
+def _deprecation(version: Object, spec: Object) -> str:
+    """Returns the warning of a deprecated version: its own, or one that names a version to use instead."""
+    if own := version.get("deprecationWarning"):
+        return str(own)
+    name, group, kind = version["name"], spec["group"], spec["names"]["kind"]
+    better = [
+        one["name"]
+        for one in spec["versions"]
+        if one.get("served") and not one.get("deprecated") and _rank(one["name"]) < _rank(name)
+    ]
+    instead = f"; use {group}/{min(better, key=_rank)} {kind}" if better else ""
+    return f"{group}/{name} {kind} is deprecated{instead}"
