@@ -23,6 +23,7 @@ from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.support.tables import for_each
 from tests.support.terminal import until
+from workers.settings import Settings
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -98,6 +99,12 @@ def test_a_service_has_few_rights_and_limits(name: str) -> None:
     assert re.fullmatch(r"\d+[MG]", service["deploy"]["resources"]["limits"]["memory"])
     assert service["pids_limit"] > 0
     assert service["healthcheck"]["test"]
+
+
+@for_each("worker", "scaler")
+def test_a_service_that_carries_out_plans_is_not_killed_before_their_deadline(name: str) -> None:
+    grace = PROCESSES[name]["stop_grace_period"]
+    assert float(grace.removesuffix("s")) > Settings().deadline
 
 
 def test_redis_is_reached_by_the_processes_alone() -> None:
