@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deploy.cli.check import differences
 from deploy.cli.check.inventory import Candidate, Inventory
 from deploy.local.apiserver import strategies
-from deploy.local.apiserver.admission import template_fields
+from deploy.local.apiserver.admission import template_fields, volcano_rules
 from deploy.local.apiserver.codec.field_errors import DecodeError
 from deploy.local.apiserver.schema import schema as schemas
 from scalers.auth.authenticator import Authenticator
@@ -26,6 +26,7 @@ from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     CRON_JOB,
     DEPLOYMENT,
+    JOB,
     JOB_TEMPLATE,
     POD_GROUP,
     QUEUE,
@@ -42,6 +43,7 @@ from workers.api.kinds import (
 )
 from workers.api.model import Problems
 from workers.api.volcano import job as vcjob
+from workers.controllers.keda.scaledjob import jobs
 from workers.controllers.volcano.job import podgroup, policies
 from workers.controllers.volcano.podgroup import topology
 from workers.errors import ClusterError, NotFound, PenstockError, UserError
@@ -86,6 +88,7 @@ async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings"
     if readable:
         points += _of_rules(kind, body, inventory, settings)
         points += _of_warnings(kind, body)
+        points += _of_templates(kind, body)
         if kind in (SCALED_JOB, SCALED_OBJECT):
             points += await _of_triggers(candidate.ref, body, inventory, settings)
         shown = differences.of(kind, body, settings.keda_quirks)
@@ -116,6 +119,8 @@ def _same(body: Object, points: Iterable[Remark]) -> list[str]:
 # Stage: shape, by the schemas and rules of the embedded API server
 
 
+#: The moment at which objects are taken to be created.
+_NOW = times.parse("2026-01-01T00:00:00Z")
 #: The reason of an error about a value that is a text, say, and should be an object.
 _OTHER_FORM = "FieldValueTypeInvalid"
 
@@ -151,7 +156,7 @@ def _of_shape(kind: Kind, body: Object) -> tuple[Object, list[Remark], bool]:
         filled = _defaulted(rules, filled, options)
     errors = [*form.validate(filled)]
     if not errors:
-        errors = strategy.validate_create(strategy.prepare_create(filled, times.parse("2026-01-01T00:00:00Z")))
+        errors = strategy.validate_create(strategy.prepare_create(filled, _NOW))
     points += [Remark("not supported", each.field, each.message) for each in errors]
     if kind == CRON_JOB and not errors:
         points += [Remark("note", "", text) for text in strategy.warnings(filled)]
@@ -218,6 +223,33 @@ def _of_warnings(kind: Kind, body: Object) -> Iterator[Remark]:
     for text in warnings.warnings(body):
         path, colon, rest = text.partition(": ")
         yield Remark(verdict, path if colon else "", rest if colon else text)
+
+
+# Stage: templates, as the API server judges what controllers make of them
+
+
+def _of_templates(kind: Kind, body: Object) -> Iterator[Remark]:
+    if kind == SCALED_JOB:
+        yield from _of_a_job(body)
+    elif rules := RULES.get(kind.id):
+        for error in volcano_rules.in_templates(rules.templates(_defaulted(rules, body, AdmissionOptions()))):
+            yield Remark("not supported", error.field, error.message)
+
+
+def _of_a_job(body: Object) -> Iterator[Remark]:
+    """Yields what is wrong with the Jobs of a ScaledJob whose model accepts it."""
+    place, form = "spec.jobTargetRef", schemas.builtin(JOB)
+    try:
+        scaled = scaledjob.parse({**body, "metadata": {"namespace": "default", **body["metadata"], "uid": "judged"}})
+        decoded, _ = form.decode(next(jobs.build(scaled, ["judged"])), strict="Ignore")
+    except Problems:
+        return
+    except DecodeError as error:
+        yield Remark("not supported", place, str(error))
+        return
+    strategy = strategies.strategy(JOB)
+    for each in strategy.validate_create(strategy.prepare_create(form.default(decoded), _NOW)):
+        yield Remark("not supported", each.field.replace("spec", place, 1), each.message)
 
 
 # Stage: triggers, by the parsers of the scalers

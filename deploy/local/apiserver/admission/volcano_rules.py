@@ -57,7 +57,7 @@ def validate(
     ]
     if not rules.lenient and (old is None or body.get("spec") != old.get("spec")):
         reported = {error.field for error in found}
-        found += _templates((path, template) for path, template in rules.templates(body) if path not in reported)
+        found += in_templates((path, template) for path, template in rules.templates(body) if path not in reported)
     return found
 
 
@@ -85,8 +85,8 @@ def _rules(resource: ServedResource) -> KindRules | None:
     return rules if rules and rules.kind.version == resource.kind.version else None
 
 
-def _templates(found: Iterable[tuple[str, Object]]) -> Iterator[FieldError]:
-    """Templates, which the schema lets through unread, must do as those of built-in kinds."""
+def in_templates(found: Iterable[tuple[str, Object]]) -> Iterator[FieldError]:
+    """Yields the errors of pod templates, which a schema lets through unread; they must do as built-in ones."""
     for path, template in found:
         try:
             read = _decode(template, None, [])

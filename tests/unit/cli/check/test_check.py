@@ -26,6 +26,14 @@ TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "
 REDIS = {"type": "redis", "metadata": {"address": "redis:6379", "listName": "work", "listLength": "5"}}
 
 
+def container(**fields: Any) -> dict[str, Any]:
+    """A template whose container has these fields."""
+    return {"spec": {**TEMPLATE["spec"], "containers": [{"name": "main", "image": "busybox", **fields}]}}
+
+
+UNFIT = container(name="A_b", volumeMounts=[{"name": "v", "mountPath": "/v"}])
+
+
 def manifest(api_version: str, kind: str, name: str = "it", **fields: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **fields}
 
@@ -157,6 +165,40 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
             ["spec.affinity"],
         ),
         (queue(extendClusters=[{"name": "other"}]), "not supported", ["spec.extendClusters"]),
+        (
+            scaled_job(jobTargetRef={"template": container(image=5)}),
+            "not supported",
+            ["spec.jobTargetRef"],
+        ),
+        (
+            scaled_job(jobTargetRef={"template": UNFIT}),
+            "not supported",
+            [
+                "spec.jobTargetRef.template.spec.containers[0].name",
+                "spec.jobTargetRef.template.spec.containers[0].volumeMounts[0].name",
+            ],
+        ),
+        (
+            scaled_job(jobTargetRef={"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Always"}}}),
+            "not supported",
+            ["spec.jobTargetRef.template.spec.restartPolicy"],
+        ),
+        (scaled_job(jobTargetRef={"template": {"spec": {"containers": TEMPLATE["spec"]["containers"]}}}), "same", []),
+        (
+            vc_job(tasks=[{"name": "main", "replicas": 2, "template": container(name="A_b")}]),
+            "not supported",
+            ["spec.tasks[0].template.spec.containers[0].name"],
+        ),
+        (
+            cron_of(vc_job(tasks=[{"name": "main", "replicas": 2, "template": container(image=5)}])),
+            "not supported",
+            ["spec.jobTemplate.spec.tasks[0].template"],
+        ),
+        (
+            template_of(vc_job(tasks=[{"name": "main", "replicas": 2, "template": {"spec": {"containers": []}}}])),
+            "not supported",
+            ["spec.tasks[0].template.spec.containers"],
+        ),
         (
             scaled_job(jobTargetRef={"backofLimit": 1, "template": MISSPELT}),
             "not supported",
