@@ -68,7 +68,7 @@ class CatchUp(Model):
 
 
 class Exclusion(Model):
-    """A time in which no run starts: start to end, whole days, or after every slot of a schedule."""
+    """A time whose slots do not run: start to end, whole days, or after every slot of a schedule."""
 
     model_config = _one_of(("start",), ("end",), ("dates",), ("schedule", "durationSeconds"))
 
@@ -151,7 +151,7 @@ class ScheduledJobSpec(Model):
     catch_up: CatchUp = CatchUp()
     """What happens to runs that were missed."""
     exclusions: Items[Exclusion] = ()
-    """Times in which nothing runs."""
+    """Times whose slots do not run, and are not missed."""
     retry: RunRetry | None = None
     """Further Jobs for a run that failed."""
     run_time_limit_seconds: Duration | None = None
