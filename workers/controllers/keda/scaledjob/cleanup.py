@@ -61,13 +61,15 @@ def trim_history(spec: ScaledJobSpec, jobs: Iterable[CachedObject]) -> tuple[Ste
     return (Together(deletes),) if deletes else ()
 
 
-def keeps_failed(spec: ScaledJobSpec, interval: float) -> bool:
+def keeps_failed(spec: ScaledJobSpec, interval: float, failed: int) -> bool:
     """Returns True if failed Jobs stay for a polling interval, so that those that vanish within it did not fail.
 
-    interval: seconds.
+    interval: seconds. failed: Jobs that failed within it and are there; as many as the history keeps may have pushed
+    others out of it.
     """
-    seconds = spec.job_target_ref.get("ttlSecondsAfterFinished")
-    return spec.failed_jobs_history_limit != 0 and not (isinstance(seconds, int) and seconds < interval)
+    seconds, limit = spec.job_target_ref.get("ttlSecondsAfterFinished"), spec.failed_jobs_history_limit
+    kept = failed < (HISTORY_LIMIT if limit is None else limit)
+    return kept and not (isinstance(seconds, int) and seconds < interval)
 
 
 def _oldest(jobs: list[tuple[Ref, Object]], outcome: str, limit: int | None) -> list[Delete]:

@@ -181,7 +181,7 @@ def measure(seen: ObservedScaledJob) -> JobMeasurement | None:
         asked = demand.of(samples, calculation, bounds, demand.weights(spec, samples), strategy.activation)
     at = seen.snapshot.at
     counts = counting.count(seen.jobs, pods, strategy.pending_pod_conditions or (), reading, own)
-    if not cleanup.keeps_failed(spec, seen.interval):
+    if not cleanup.keeps_failed(spec, seen.interval, counts.failed):
         # Those that vanished may have failed.
         counts = replace(counts, failed=counts.late - counts.completed)
     return JobMeasurement(

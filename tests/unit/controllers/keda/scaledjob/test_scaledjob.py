@@ -141,6 +141,16 @@ def test_jobs_that_failed_are_replaced_with_the_next_poll(spec, ended, polls):
 
 
 @cases(
+    ("the history keeps one", 1, [FAILED, GONE], []),
+    ("both", 2, [FAILED, GONE], ["work-10-2"]),
+    ("one that completed", 1, [child("work-10-0", "Complete", seen=0), GONE], ["work-10-2", "work-10-3"]),
+)
+def test_failed_jobs_beyond_the_history_keep_their_room_too(limit, ended, made):
+    body = scaled_job(maxReplicaCount=2, failedJobsHistoryLimit=limit)
+    assert created(decide(snapshot(body, *ended, reading=reading(sample(50))), NOW)) == made
+
+
+@cases(
     ("seconds", {"pollingInterval": 20}, 21),
     ("milliseconds", {"pollingInterval": 20, "pollingIntervalMilliseconds": 500}, 1.5),
 )
