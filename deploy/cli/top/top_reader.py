@@ -11,7 +11,7 @@ from deploy.cli.objects import describe
 from deploy.cli.top import top_rows
 from deploy.cli.top.top_rows import TopView
 from scheduler.queue import Stats
-from workers.api.kinds import JOB, Kind, Object, Ref, controller_of
+from workers.api.kinds import JOB, VC_JOB, Kind, Object, Ref, controller_of
 from workers.errors import ClusterError, NotFound, UserError
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ async def find_kind(cluster: "Cluster", name: str | None) -> Kind | None:
     found = (await discovery.discover(cluster)).find(name).kind
     kind = next((each for each in top_rows.SHOWN if each.id == found.id), None)
     if kind is None:
-        raise UserError(f"--kind: {found.kind} is none of {', '.join(each.plural for each in top_rows.SHOWN)}")
+        # Volcano's Jobs have the plural of others.
+        names = (each.id if each == VC_JOB else each.plural for each in top_rows.SHOWN)
+        raise UserError(f"--kind: {found.kind} is none of {', '.join(names)}")
     return kind
 
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.cli.top import top_rows
+from deploy.cli.top import top_reader, top_rows
 from deploy.cli.top.top_rows import JobTally, TopRow, TopView, chosen
 from scheduler.queue import Stats
 from tests.support.tables import cases
+from tests.unit.cli.fake import FakeCluster
 from workers.api.kinds import (
     CRON_JOB,
     EVENT_JOB,
@@ -26,6 +27,7 @@ from workers.api.kinds import (
 )
 from workers.decision.claims import ClaimLedger
 from workers.decision.snapshot import Reading, TriggerSample
+from workers.errors import UserError
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
@@ -162,6 +164,13 @@ def test_jobs_count_for_their_owner() -> None:
         "a": JobTally(active=2, young=2, finished=one),
         "b": JobTally(finished={"Failed": 1}, old=frozenset({"Failed"})),
     }
+
+
+async def test_the_kinds_that_there_are_can_be_told_apart() -> None:
+    with pytest.raises(UserError) as caught:
+        await top_reader.find_kind(FakeCluster(), "pods")  # type: ignore[arg-type]
+    _, _, named = str(caught.value).partition("none of ")
+    assert named == "eventjobs, scaledjobs, scaledobjects, scheduledjobs, cronjobs, jobs.batch.volcano.sh, jobs"
 
 
 def ttl(seconds: int) -> Object:
