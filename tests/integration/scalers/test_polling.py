@@ -52,6 +52,7 @@ async def test_a_poll_stores_a_reading_and_asks_for_a_decision(world: World, por
         generation=4,
         samples=(TriggerSample("s0-redis-queue", "redis", 3.0, 2.0, True, claimable=True),),
         uid="uid-work",
+        interval=30.0,
     )
     assert await world.deciding() == {"work"}
     assert world.notified["reconcile"] == 1
