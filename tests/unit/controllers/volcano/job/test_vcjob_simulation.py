@@ -16,8 +16,10 @@ from hypothesis.stateful import (
 from tests.unit.controllers.factories import at
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
+from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, POD_GROUP, QUEUE, SECRET, SERVICE, Ref
 from workers.controllers.volcano.job import phases
 
+ITS_QUEUE = Ref(QUEUE, "", "default")
 EVENTS = ("PodFailed", "PodEvicted", "TaskCompleted", "TaskFailed", "Unknown")
 ACTIONS = (
     *("RestartJob", "RestartTask", "RestartPod", "RestartPartition"),
@@ -98,7 +100,7 @@ class VcJobSimulation(RuleBasedStateMachine):
     @rule()
     def everything_comes_to_rest(self):
         self.cluster.settle()
-        if self.cluster.phase in ("Pending", "Running"):
+        if self.cluster.phase in ("Pending", "Running") and ITS_QUEUE in self.cluster.objects:
             old = [
                 name
                 for name in self.at_work()
@@ -160,6 +162,27 @@ class VcJobSimulation(RuleBasedStateMachine):
         self.suspensions += suspend
         self.cluster.edit(suspend=suspend)
 
+    @rule(replicas=st.integers(1, 3), least=st.integers(0, 4))
+    def a_user_scales(self, replicas, least):
+        ps, worker = self.cluster.job["spec"]["tasks"]
+        parts = {"totalPartitions": replicas, "partitionSize": 1}
+        worker = {**worker, "replicas": replicas, "minAvailable": replicas, "partitionPolicy": parts}
+        self.cluster.edit(tasks=[ps, worker], minAvailable=min(least, 1 + replicas))
+
+    @rule(kind=st.sampled_from([CONFIG_MAP, SERVICE, NETWORK_POLICY, SECRET, POD_GROUP]))
+    def somebody_deletes_what_was_made(self, kind):
+        for ref in [ref for ref in self.cluster.objects if ref.kind == kind]:
+            del self.cluster.objects[ref]
+
+    @rule()
+    def the_queue_goes(self):
+        self.cluster.objects.pop(ITS_QUEUE, None)
+
+    @precondition(lambda self: ITS_QUEUE not in self.cluster.objects)
+    @rule()
+    def the_queue_comes_back(self):
+        self.cluster.put(ITS_QUEUE, {"metadata": {"name": "default"}})
+
     # What always holds
 
     @invariant()
@@ -203,6 +226,8 @@ class VcJobSimulation(RuleBasedStateMachine):
 
     def _comes_to_an_end(self):
         cluster = self.cluster
+        if ITS_QUEUE not in cluster.objects:
+            self.the_queue_comes_back()
         cluster.edit(suspend=False)
         for _ in range(80):
             cluster.settle()
