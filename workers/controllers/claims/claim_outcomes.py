@@ -64,6 +64,8 @@ class ObservedClaims:
 
     jobs: all Jobs of the object. reading: the last one of this ledger, None before the first. ledger: as that reading
     found it; its claims are None if it could not be read. last_order: the id of the last order, 0 before the first.
+    on_its_way: the last order, if the poll of this reading began before it was given, so that the next one carries it
+    out; else None.
     """
 
     jobs: tuple[CachedObject, ...]
@@ -72,6 +74,7 @@ class ObservedClaims:
     verdict: ClaimVerdict
     job_name: Callable[[ClaimedItem], str]
     last_order: int = 0
+    on_its_way: ClaimOrder | None = None
 
     @property
     def is_known(self) -> bool:
@@ -97,7 +100,7 @@ class ObservedClaims:
         return empty and not self.verdict.given_up and not self.verdict.unclear
 
     def order(self, limit: int, at: int, *, tail: bool = False, renewed: bool = False) -> tuple[Step, ...]:
-        """Returns the step that gives polls their order; empty if the last order still holds and settles nothing.
+        """Returns the step that gives polls their order; empty if the last order still holds, or the same one comes.
 
         limit: most claims. at: the id of the order (µs, broker's clock). tail: claim from the tail of a list.
         renewed: an order that still holds is replaced.
@@ -107,6 +110,10 @@ class ObservedClaims:
         if (in_force and verdict.carried <= CARRIED and not renewed) or self.problem:
             return ()
         settlements, bound = tuple(verdict.settlements), tuple(verdict.bound)
+        same = (limit, tail, settlements)
+        if (last := self.on_its_way) and (last.limit, last.tail, last.settlements) == same:
+            # Given again and again, the last order would always be a later one than that of the last reading.
+            return ()
         # The broker's clock may have been set back, and ledgers refuse orders older than the last one.
         id = max(at, self.last_order + 1)
         return (PollNow(ClaimOrder(id, self.ledger.of, limit, tail, settlements, bound)),)
@@ -165,7 +172,8 @@ def observe(
         verdict = ClaimVerdict(bound=[claim.id for claim in ledger.claims])
     else:
         verdict = judge(ledger, jobs, reading.started, job_name, rules, closing=closing, leaving=leaving)
-    return ObservedClaims(jobs, reading, ledger, verdict, job_name, last.id if last else 0)
+    on_its_way = order if order and reading and reading.started < order.id else None
+    return ObservedClaims(jobs, reading, ledger, verdict, job_name, last.id if last else 0, on_its_way)
 
 
 def judge(

@@ -82,6 +82,29 @@ def test_orders_rise_though_the_clock_was_set_back() -> None:
     assert order.id == before.id + 1
 
 
+@cases(
+    ("the same", {}, False),
+    ("another limit", {"limit": 9}, True),
+    ("other settlements", {"settlements": (ClaimSettlement("1-0", "done"),)}, True),
+    ("the same, but polls have begun since and carried out another one", {"id": micros(-2)}, True),
+)
+def test_an_order_is_not_given_again_before_a_poll_could_carry_it_out(given: dict[str, Any], again: bool) -> None:
+    # Otherwise no reading is ever one of the last order: each decision would give another one, and ask for a poll.
+    before = ClaimOrder(**{"id": micros(-0.5), "of": "events", "limit": 10, **given})
+    plan = decide(snapshot(event_job(), ledger(order=5), order=before), NOW)
+    assert (order_in(plan) is not None) is again
+
+
+def test_a_deletion_waits_for_the_poll_that_its_order_asked_for() -> None:
+    body = event_job(metadata=DELETED)
+    seen = snapshot(body, reading=replace(reading_of(ledger(limit=0)), generation=2))
+    before = ClaimOrder(micros(-0.5), "events", 0)
+    assert order_in(decide(replace(seen, order=before), NOW)) is None
+    carried_out = replace(reading_of(ledger(limit=0, order=before.id)), generation=2)
+    [gone] = decide(replace(seen, reading=carried_out, order=before), NOW).steps
+    assert isinstance(gone, Patch)
+
+
 @cases(("as many as may be", claim_outcomes.CARRIED, False), ("one more", claim_outcomes.CARRIED + 1, True))
 def test_an_order_says_whose_items_are_not_needed_once_polls_read_many_for_nothing(number: int, ordered: bool) -> None:
     held = [claim(f"{place + 1}-0") for place in range(number)]
