@@ -1,4 +1,4 @@
-"""``penstock rights``: the accounts of the processes, their roles and bindings, for whoever has no checkout."""
+"""``penstock rights``: the accounts of the processes, their roles and bindings, where there is no checkout."""
 
 from typing import Any
 

@@ -63,7 +63,7 @@ class Tokens:
     """The access tokens of one process for one server, kept until shortly before they expire."""
 
     def __init__(self) -> None:
-        self._known: dict[OAuthClient, _Token] = {}
+        self._known: dict[OAuthClient, _AccessToken] = {}
         self._asking = asyncio.Lock()
 
     async def get(self, http: aiohttp.ClientSession, client: OAuthClient) -> str:
@@ -82,7 +82,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _AccessToken:
     """issued, until: monotonic instants."""
 
     text: str = field(repr=False)
@@ -90,7 +90,7 @@ class _Token:
     until: float
 
 
-async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _Token:
+async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _AccessToken:
     form = [("grant_type", "client_credentials"), *client.more]
     if client.scopes:
         form.append(("scope", " ".join(client.scopes)))
@@ -104,7 +104,7 @@ async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _Token:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise SourceError("oauthTokenURI answered no access token") from None
     now = time.monotonic()
-    return _Token(token, now, now + max(0.0, lasts - _EARLY))
+    return _AccessToken(token, now, now + max(0.0, lasts - _EARLY))
 
 
 @dataclass(frozen=True, slots=True)

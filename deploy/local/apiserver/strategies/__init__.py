@@ -5,7 +5,7 @@ A strategy is a function of values: it reads no store and knows no request.
 
 from collections.abc import Callable, Mapping
 
-from deploy.local.apiserver.strategies import rights
+from deploy.local.apiserver.strategies import role_bindings
 from deploy.local.apiserver.strategies.apps import RevisionStrategy, WorkloadStrategy
 from deploy.local.apiserver.strategies.base import Strategy
 from deploy.local.apiserver.strategies.cluster_policy import NetworkPolicyStrategy, PriorityClassStrategy, QuotaStrategy
@@ -55,5 +55,5 @@ def strategy(kind: Kind, crd: Object | None = None) -> Strategy:
     if kind.id in ("deployments.apps", "replicasets.apps", "statefulsets.apps"):
         return WorkloadStrategy(kind)
     if (row := row_of(kind)) is not None:
-        return (rights.RightsStrategy if kind.group == rights.GROUP else KeptStrategy)(row)
+        return (role_bindings.RoleStrategy if kind.group == role_bindings.GROUP else KeptStrategy)(row)
     return _BUILTIN.get(kind.id, Strategy)()

@@ -11,7 +11,7 @@ from workers.api.kinds import Object
 GROUP = "rbac.authorization.k8s.io"
 
 
-class RightsStrategy(KeptStrategy):
+class RoleStrategy(KeptStrategy):
     """The strategy of Roles, ClusterRoles, RoleBindings and ClusterRoleBindings."""
 
     def validate(self, body: Object) -> list[FieldError]:
