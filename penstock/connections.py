@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from penstock.errors import Unreached
+from penstock.errors import PenstockError, Unreached
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,8 @@ class Connections:
     ) -> AsyncIterator[Client]:
         """Yields the client of this server, and makes it first if there is none. make: must not block.
 
-        A client that did not reach the server is retired.
+        A client that did not reach the server is retired, and so is one that raised an error of a library, but for a
+        time-out: nothing says what state it is in.
         """
         if server not in self._open:
             self._open[server] = _Open(make(), close)
@@ -78,8 +79,9 @@ class Connections:
         try:
             self._make_room()
             yield entry.client
-        except Unreached:
-            self.retire(server, entry.client)
+        except Exception as error:
+            if isinstance(error, Unreached) or not isinstance(error, PenstockError | TimeoutError):
+                self.retire(server, entry.client)
             raise
         finally:
             entry.users -= 1

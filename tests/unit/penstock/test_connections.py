@@ -75,6 +75,17 @@ async def test_a_client_by_which_nobody_was_reached_is_retired() -> None:
     assert (old.closed, fresh.closed) == (True, False)
 
 
+async def test_a_client_whose_library_raised_an_error_is_retired() -> None:
+    connections, make = Connections(), Factory()
+    with pytest.raises(RuntimeError):
+        async with connections.use("a", make, Client.close) as broken:
+            raise RuntimeError("closed")
+    async with connections.use("a", make, Client.close) as fresh:
+        assert fresh is not broken
+    await _turns()
+    assert broken.closed
+
+
 async def test_the_longest_unused_makes_room() -> None:
     connections, make = Connections(limit=2), Factory()
     for server in ("a", "b", "a", "c"):
