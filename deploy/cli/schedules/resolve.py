@@ -45,7 +45,7 @@ async def find(cluster: "Cluster", what: str, namespace: str, kinds: Sequence[Ki
     if slash:
         kind = (await discovery.discover(cluster)).find(text).kind
         if kind.id not in {each.id for each in kinds}:
-            raise UserError(f"{what}: a {kind.kind} is none of {listed(kinds)}")
+            raise UserError(f"{what}: {kind.kind} is none of {listed(kinds)}")
         ref = Ref(kind, namespace, name)
         return ResolvedSchedule(ref, await cluster.request("GET", kind.path(namespace, name)))
     for kind in kinds:

@@ -24,7 +24,7 @@ def cluster(cluster: FakeCluster) -> FakeCluster:
     ("line", "message"),
     [
         ("run nightly", "namespace default has no ScheduledJob and no CronJob called nightly"),
-        ("run job/crunch", "job/crunch: a Job is none of ScheduledJob, CronJob"),
+        ("run job/crunch", "job/crunch: Job is none of ScheduledJob, CronJob"),
         ("run cronjob/", "cronjob/: either NAME or KIND/NAME is needed"),
         ("run cronjob/nightly", 'cronjobs "nightly" not found'),
         ("run going", "ScheduledJob default/going is being deleted"),
@@ -36,7 +36,7 @@ def cluster(cluster: FakeCluster) -> FakeCluster:
         ("suspend a --until tomorrow", "--until: "),
         ("suspend a --until 2999-01-01T00:00:00", "without a zone"),
         ("suspend a --until 2001-01-01T00:00:00Z", "--until: 2001-01-01T00:00:00Z is over"),
-        ("resume pod/a", "pod/a: a Pod is none of ScheduledJob, CronJob, Job"),
+        ("resume pod/a", "pod/a: Pod is none of ScheduledJob, CronJob, Job"),
         ("logs p -c nope", "pod p has no container nope; it has main"),
         ("logs q", 'pods "q" not found'),
         ("logs job/idle", "Job default/idle has no pods"),
