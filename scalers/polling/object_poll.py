@@ -14,7 +14,7 @@ from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.single import Asker
 from scalers.redaction import why
 from scalers.triggers.object_probes import BY_TRIGGERS
-from scalers.triggers.parse import Parsed, TriggerProbe, measured, polling_interval
+from scalers.triggers.parse import Parsed, TriggerProbe, measured
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import Object, Ref
@@ -32,10 +32,10 @@ COMMON, LONGEST_COMMON = 30, 1.0
 class ObjectPoll:
     """The poll of one object.
 
-    started: the instant of the claim (µs, broker's clock). previous: the last reading under its name, perhaps of
-    another object. order: for its ledger, if it has one. samples: by the trigger's place. carried_out: the order that
-    its ledger took. found: its ledger after that. again: seconds after which one of the values changes by itself. ref,
-    uid: of the object; address: the ref, where the caller has it.
+    started: the instant of the claim (µs, broker's clock). interval: seconds between two of its polls. previous: the
+    last reading under its name, perhaps of another object. order: for its ledger, if it has one. samples: by the
+    trigger's place. carried_out: the order that its ledger took. found: its ledger after that. again: seconds after
+    which one of the values changes by itself. ref, uid: of the object; address: the ref, where the caller has it.
     """
 
     lease: Lease
@@ -43,6 +43,7 @@ class ObjectPoll:
     parsed: Parsed
     previous: Reading | None
     started: int
+    interval: float
     order: ClaimOrder | None = None
     address: InitVar[Ref | None] = None
     samples: dict[int, TriggerSample] = field(default_factory=dict)
@@ -105,11 +106,11 @@ class ObjectPoll:
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))
 
-    def late(self, interval: float) -> float | None:
+    def late(self) -> float | None:
         """Returns the seconds by which the poll is late for its interval (negative: early); None the first time."""
         if self.previous is None or self.previous.uid != self.uid:
             return None
-        return (self.started - self.previous.started) / 1e6 - polling_interval(self.body, interval)
+        return (self.started - self.previous.started) / 1e6 - self.interval
 
     def export(self, place: int, seconds: float) -> None:
         """Exports the sample of the trigger at this place as metrics. seconds: that its server took."""
@@ -117,18 +118,14 @@ class ObjectPoll:
             name = self._triggers[place].get("name") or ""
             metrics.export_sample(self.ref, place, self.samples[place], seconds, name)
 
-    def next(self, interval: float) -> float:
-        """Returns the instant of the next poll (seconds since the epoch, broker's clock). interval: the default."""
-        every = polling_interval(self.body, interval)
-        if self.again < every:
+    def next(self) -> float:
+        """Returns the instant of the next poll (seconds since the epoch, broker's clock)."""
+        if self.again < self.interval:
             return self.started / 1e6 + self.again
-        return common_moment(self.started / 1e6 + every, every)
+        return common_moment(self.started / 1e6 + self.interval, self.interval)
 
-    def reading(self, interval: float) -> Reading:
-        """Returns the samples as one reading, newer than any before, even one from before the broker was emptied.
-
-        interval: the default.
-        """
+    def reading(self) -> Reading:
+        """Returns the samples as one reading, newer than any before, even one from before the broker was emptied."""
         return Reading(
             id=max(self.started, self.previous.id + 1 if self.previous else 0),
             started=self.started,
@@ -137,7 +134,7 @@ class ObjectPoll:
             problem=self.parsed.problem,
             uid=self.uid,
             ledger=self._ledger(),
-            interval=polling_interval(self.body, interval),
+            interval=self.interval,
         )
 
     def _ledger(self) -> ClaimLedger | None:

@@ -19,7 +19,7 @@ from scalers.polling.batched import Answer, BatchedReader
 from scalers.polling.circuit_breaker import BreakerPolicy, CircuitBreakers
 from scalers.polling.object_poll import ObjectPoll, asks_for_decision
 from scalers.triggers.object_probes import BY_TRIGGERS, ObjectProbes, ScaledJobs, is_asked
-from scalers.triggers.parse import Parsed, SourceKey, Triggers
+from scalers.triggers.parse import Parsed, SourceKey, Triggers, polling_interval
 from scalers.wakeups.wakeups import WaitingObject, Wakeups
 from scheduler.queue import ClaimedKeys, Done, Failed, Finished, Lane, Lease, Outcome, RequeueAt
 from workers.api import kinds
@@ -222,8 +222,9 @@ class Poller:
         return self._begun(observed, parsed, now)
 
     def _begun(self, observed: PolledObject, parsed: Parsed, now: int) -> ObjectPoll:
-        poll = ObjectPoll(observed.lease, observed.body, parsed, observed.previous, now, observed.order, observed.ref)
-        ref, late = observed.ref, poll.late(self._interval)
+        ref, body, interval = observed.ref, observed.body, polling_interval(observed.body, self._interval)
+        poll = ObjectPoll(observed.lease, body, parsed, observed.previous, now, interval, observed.order, ref)
+        late = poll.late()
         if late is not None and ref.kind in BY_TRIGGERS:
             metrics.export_lateness(ref, late)
         return poll
@@ -292,7 +293,7 @@ class Poller:
 
         polled: the lane of the leases.
         """
-        readings = {poll.lease.key: poll.reading(self._interval) for poll in polls}
+        readings = {poll.lease.key: poll.reading() for poll in polls}
         news = {poll.lease.key for poll in polls if asks_for_decision(poll.previous, readings[poll.lease.key])}
 
         async def finish(outcomes: Sequence[tuple[Lease, Outcome]]) -> Finished:
@@ -300,7 +301,7 @@ class Poller:
             await self._notify({self._reconcile.name: stored.notifications})
             return finished
 
-        await settle([(poll.lease, RequeueAt(poll.next(self._interval))) for poll in polls], finish)
+        await settle([(poll.lease, RequeueAt(poll.next())) for poll in polls], finish)
         if self._wakeups:
             await self._wakeups.learn({poll.lease.key: self._waiting(poll) for poll in polls})
         log.debug("polled", extra={"objects": len(polls), "news": len(news)})

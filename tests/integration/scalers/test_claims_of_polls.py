@@ -49,12 +49,12 @@ async def simulated(client: Redis, *, common: bool, spread: int | None) -> Count
             counts.claims += 1
             outcomes = []
             for lease in claim.leases:
-                poll = ObjectPoll(lease, bodies[lease.key], Parsed(()), None, claim.now)
+                poll = ObjectPoll(lease, bodies[lease.key], Parsed(()), None, claim.now, 1.0)
                 counts.polls += 1
                 if lease.key in last:
                     counts.late = max(counts.late, (claim.now - last[lease.key]) / 1e6 - 1)
                 last[lease.key] = claim.now
-                outcomes.append((lease, RequeueAt(poll.next(30.0) if common else claim.now / 1e6 + 1)))
+                outcomes.append((lease, RequeueAt(poll.next() if common else claim.now / 1e6 + 1)))
             if outcomes:
                 await lane.finish(outcomes)
             now[0] += 500

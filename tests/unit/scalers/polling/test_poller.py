@@ -9,7 +9,7 @@ from penstock.scaler import Measure, Scaler
 from scalers.polling import object_poll
 from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.object_poll import ObjectPoll
-from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe
+from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, polling_interval
 from scheduler.queue import Lease
 from tests.support.tables import cases
 from tests.unit.controllers.factories import UID, sample
@@ -31,7 +31,7 @@ def poll(
     body = {"metadata": {"name": name, "namespace": "default", "uid": UID, "generation": 1}, "spec": spec}
     previous = None if before is None else Reading(id=1, started=round(before * 1e6), generation=1, uid=uid)
     lease = Lease(Ref(kind, "default", name).key, token=1, deadline=1.0, failures=0, reason=None, generation="")
-    return ObjectPoll(lease, body, Parsed(()), previous, started=100_000_000)
+    return ObjectPoll(lease, body, Parsed(()), previous, 100_000_000, polling_interval(body, 10.0))
 
 
 @cases(
@@ -43,13 +43,13 @@ def poll(
     ("an object of its name, now gone", {"before": 10.0, "uid": "another"}, None),
 )
 def test_how_late_a_poll_is(given, late):
-    assert poll(**given).late(10.0) == late
+    assert poll(**given).late() == late
 
 
 def test_a_value_that_changes_by_itself_is_not_polled_before_it_does():
     polled = poll()
     polled.again = 7.023
-    assert polled.next(10.0) == 107.023
+    assert polled.next() == 107.023
 
 
 @cases(("ScaledJob", SCALED_JOB, 3), ("JobFlow", JOB_FLOW, None))
@@ -136,21 +136,20 @@ def test_a_reading_is_newer_than_the_one_before_and_has_its_samples_in_order():
         TriggerSample("s0-plain", "plain", error="refused"),
         TriggerSample("s1-plain", "plain", 4.0, 5.0, True),
     )
-    found = polled.reading(7.5)
+    found = polled.reading()
     assert found == Reading(100_000_000, 100_000_000, 4, (first, second), None, UID, interval=30.0)
     assert polled.again == object_poll.SOONEST
     polled.previous = replace(found, id=300_000_000)
-    assert polled.reading(7.5).id == 300_000_001, "the broker may have been emptied, or its clock set back"
+    assert polled.reading().id == 300_000_001, "the broker may have been emptied, or its clock set back"
     polled.parsed, polled.samples = Parsed(problem="no Secret"), {}
-    assert (polled.complete, polled.reading(7.5).problem, polled.reading(7.5).samples) == (True, "no Secret", ())
+    assert (polled.complete, polled.reading().problem, polled.reading().samples) == (True, "no Secret", ())
 
 
-@cases(("its own", {"pollingInterval": 300}, 300.0), ("the default", {}, 7.5))
-def test_a_reading_has_the_interval_of_its_object(spec, expected):
-    polled = poll()
-    polled.body["spec"] = spec
+@cases(("its own", {"interval": 300}, 300.0), ("the default", {"interval": None}, 10.0))
+def test_a_reading_has_the_interval_of_its_object(given, expected):
+    polled = poll(**given)
     polled.parsed = Parsed(problem="no Secret")
-    assert polled.reading(7.5).interval == expected
+    assert polled.reading().interval == expected
 
 
 def test_a_sample_is_shown_under_the_name_that_its_trigger_has():
@@ -200,9 +199,9 @@ def test_a_failure_is_counted_on_from_the_reading_before_of_the_same_object():
     polled.parsed = Parsed((PLAIN,))
     polled.take(0, "refused")
     assert polled.samples[0].failures == 1
-    polled.previous = polled.reading(30)
+    polled.previous = polled.reading()
     polled.take(0, "refused")
     assert polled.samples[0].failures == 2
-    polled.previous = replace(polled.reading(30), uid="another")
+    polled.previous = replace(polled.reading(), uid="another")
     polled.take(0, "refused")
     assert polled.samples[0].failures == 1
