@@ -116,14 +116,15 @@ class CronSchedule(Schedule):
         begin = max(after + 1, clock_changes.FIRST)
         if begin >= clock_changes.LAST:
             return None
-        slot = stepping.first(self.fields, clock_changes.clocks(self.zone, begin), begin)
+        # Where clocks go back from a minute after midnight, as in St. John's until 2011, the procedure goes on from the
+        # first midnight on the evening that is shown twice, and would find the same slot for ever.
         later = begin
-        while slot is not None and slot < begin:
-            # Clocks set back from a minute after midnight, as in St. John's until 2011: on the evening that is shown
-            # twice the procedure goes on from the first midnight, and would find the same slot for ever.
+        while (slot := self._first(later)) is not None and slot < begin:
             later += clock_changes.MINUTE
-            slot = stepping.first(self.fields, clock_changes.clocks(self.zone, later), later)
         return slot
+
+    def _first(self, begin: int) -> int | None:
+        return stepping.first(self.fields, clock_changes.clocks(self.zone, begin), begin)
 
     def _newest(self, after: int, until: int, count: int) -> list[int]:
         """Enumerates few slots, and bisects the time between many."""

@@ -7,7 +7,7 @@ from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
 from workers.api import kinds
 from workers.api.kinds import Object, controller_of
-from workers.api.references import GANG_GATE
+from workers.api.references import GANG_GATE, is_gated
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
@@ -24,7 +24,7 @@ def defaulted(body: Object, options: AdmissionOptions) -> Object:
         return body
     gates = list(spec.get("schedulingGates") or ())
     # A pod with a node cannot be gated any more.
-    if not spec.get("nodeName") and not gated(body):
+    if not spec.get("nodeName") and not is_gated(body):
         gates.append({"name": GANG_GATE})
     placed = {**spec, "schedulerName": options.pod_scheduler}
     return {**body, "spec": {**placed, "schedulingGates": gates} if gates else placed}
@@ -33,14 +33,9 @@ def defaulted(body: Object, options: AdmissionOptions) -> Object:
 def problems(body: Object, old: Object | None, options: AdmissionOptions) -> list[Finding]:
     """Returns the findings on a new pod of a gang scheduler: its disruption budget."""
     spec = body.get("spec") or {}
-    if old is not None or not (gated(body) or spec.get("schedulerName") in options.schedulers):
+    if old is not None or not (is_gated(body) or spec.get("schedulerName") in options.schedulers):
         return []
     return list(_budget(body["metadata"].get("annotations") or {}))
-
-
-def gated(body: Object) -> bool:
-    """Returns True until the pod's gang is admitted."""
-    return any(gate.get("name") == GANG_GATE for gate in (body.get("spec") or {}).get("schedulingGates") or ())
 
 
 def _of_a_job(body: Object) -> bool:

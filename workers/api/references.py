@@ -28,6 +28,11 @@ DEFAULT_QUEUE = "default"
 ROOT_QUEUE = "root"
 
 
+def is_gated(pod: Object) -> bool:
+    """Returns True until the pod's gang is admitted."""
+    return any(gate.get("name") == GANG_GATE for gate in (pod.get("spec") or {}).get("schedulingGates") or ())
+
+
 def _group_of(pod: Object) -> Ref | None:
     metadata = pod["metadata"]
     name = (metadata.get("annotations") or {}).get(GROUP_NAME)

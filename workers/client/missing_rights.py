@@ -11,7 +11,7 @@ _REFUSAL = re.compile(
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)'
 )
 # The chart puts its release's name before an account's.
-_ACCOUNT = re.compile(r"system:serviceaccount:(?P<namespace>[^:]+):(?P<name>[a-z0-9.-]*penstock[a-z0-9.-]*-[a-z]+)$")
+_ACCOUNT = re.compile(r"system:serviceaccount:[^:]+:(?P<name>[a-z0-9.-]*penstock[a-z0-9.-]*-[a-z]+)$")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,6 +46,11 @@ def missing_right(message: str) -> MissingRight | None:
     found = _REFUSAL.search(message)
     if found is None:
         return None
-    account = _ACCOUNT.match(found["user"])
-    role = account["name"] if account else ""
+    role = role_of(found["user"])
     return MissingRight(found["verb"], found["group"], found["resource"], found["namespace"] or "", role)
+
+
+def role_of(user: str) -> str:
+    """Returns the role of this user, which ends in its process's name; empty for no account of Penstock. Pure."""
+    account = _ACCOUNT.match(user)
+    return account["name"] if account else ""

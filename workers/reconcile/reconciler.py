@@ -134,11 +134,9 @@ class Reconciler:
             until = time.monotonic() + BLAMING
 
             def decide(changed: Object) -> Plan:
-                if time.monotonic() > until:
-                    raise TimeoutError
                 return self._decide(replace(snapshot, body=changed))
 
-            if field := unreadable_field.find(body, decide):
+            if field := unreadable_field.find(body, decide, lambda: time.monotonic() <= until):
                 error = UserError(f"{field}: cannot be read: {type(error).__name__}: {error}")
                 self._actor.recorder.record(snapshot.ref.kind, body, RecordEvent("Warning", "Unreadable", str(error)))
         return self._failed(lease, error)

@@ -1,7 +1,7 @@
 """The field for which an object cannot be decided on: no schema refused it, or an older one did not. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from workers.api.kinds import Object
@@ -19,21 +19,22 @@ _ABSENT = object()
 _OTHERS: tuple[Any, ...] = (1, "1", "2026-01-01T00:00:00Z", True, [], {})
 
 
-def find(body: Object, decide: Callable[[Object], object]) -> str:
+def find(body: Object, decide: Callable[[Object], object], goes_on: Callable[[], bool] = lambda: True) -> str:
     """Returns the path of the smallest part that is to blame, as ``spec.triggers[0].type``.
 
     `decide` raises nothing without it, nor with another value in its place; if no part is like that, it is the smallest
     one without which it raises nothing. It is empty if there is none: then the object is not to blame, or for more than
     one field. decide: is called once for each part that is left out, at most `MOST` times, and then for each of
-    `_OTHERS`.
+    `_OTHERS`. goes_on: the search ends with what it has once this returns False.
     """
     parts = sorted(islice(_parts(body), MOST), key=lambda part: len(part[0]), reverse=True)
     first: _Path = ()
-    for path, value in parts:
+    for path, value in takewhile(lambda _: goes_on(), parts):
         if not _decides(decide, _replaced(body, path, _ABSENT)):
             continue
         # Without a part that must be there, a decision may end before it comes to the fault.
-        if any(_decides(decide, _replaced(body, path, other)) for other in _others(value)):
+        others = takewhile(lambda _: goes_on(), _others(value))
+        if any(_decides(decide, _replaced(body, path, other)) for other in others):
             return _text(path)
         first = first or path
     return _text(first)

@@ -5,13 +5,13 @@ has the work of all.
 """
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deploy.manifests import process_rules
 from deploy.manifests.roles import Rules, without
+from workers.client import missing_rights
 from workers.client.missing_rights import MissingRight
 from workers.errors import Forbidden, NotFound
 
@@ -23,10 +23,6 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 #: Requests at once.
 _AT_ONCE = 16
-# The chart puts its release's name before an account's.
-_ACCOUNT = re.compile(
-    rf"system:serviceaccount:[^:]+:(?P<role>[a-z0-9.-]*penstock[a-z0-9.-]*-(?P<process>{'|'.join(process_rules.PROCESSES)}))$"
-)
 #: Resources of APIs that a cluster need not have.
 _OPTIONAL = frozenset({"metrics.k8s.io"})
 
@@ -60,8 +56,9 @@ async def examined(cluster: "Cluster", settings: "Settings") -> AccountRights:
 
 def account_of(user: str) -> tuple[str, str]:
     """Returns the process whose account this is, and its role: those of `standalone` for any other user. Pure."""
-    found = _ACCOUNT.match(user)
-    return (found["process"], found["role"]) if found else ("standalone", "penstock-standalone")
+    role = missing_rights.role_of(user)
+    process = role.rpartition("-")[2]
+    return (process, role) if process in process_rules.PROCESSES else ("standalone", "penstock-standalone")
 
 
 def needed(process: str, settings: "Settings", role: str) -> Iterator[MissingRight]:

@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 from workers.api.keda.scaledjob import TriggerSpec
 from workers.api.kinds import Object
 from workers.decision.plan import RecordEvent
-from workers.decision.snapshot import Snapshot, TriggerSample
+from workers.decision.snapshot import Reading, Snapshot, TriggerSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,11 @@ class KedaCondition:
     def render(self, type_: str) -> Object:
         texts = {key: value for key, value in (("reason", self.reason), ("message", self.message)) if value}
         return {"type": type_, "status": self.status, **texts}
+
+
+def polling_interval(reading: Reading | None, by_spec: float) -> float:
+    """Returns the seconds between two polls: as the reading says, and else by the object's spec."""
+    return (reading.interval if reading else 0.0) or by_spec
 
 
 UNKNOWN = KedaCondition("Unknown")

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from workers.admission.pod import gated
 from workers.api.kinds import (
     JOB,
     POD,
@@ -17,7 +16,7 @@ from workers.api.kinds import (
     controller_of,
     owner_reference,
 )
-from workers.api.references import GROUP_NAME, QUEUE_NAME, REVISION_HASH
+from workers.api.references import GROUP_NAME, QUEUE_NAME, REVISION_HASH, is_gated
 from workers.api.statuses import is_finished
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.job.pods import COOLDOWN, DISRUPTION_BUDGETS, PREEMPTABLE, REVOCABLE
@@ -170,7 +169,7 @@ class _Membership:
 
         A gate is accepted as well: admission has already replaced the scheduler of a gated pod.
         """
-        held = gated(pod)
+        held = is_gated(pod)
         if pod["metadata"].get("deletionTimestamp") or is_finished(pod):
             return False
         if not held and pod["spec"].get("schedulerName") not in self.schedulers:
@@ -192,7 +191,7 @@ class _Membership:
         if not _group_of(pod):
             body = {"metadata": {"annotations": {GROUP_NAME: name}}}
             steps.append(Patch(snapshot.ref, body, pod["metadata"]["resourceVersion"]))
-        if gated(pod):
+        if is_gated(pod):
             steps.append(ComeBack(now + RECHECK))
         return Plan(tuple(steps), f"a member of {group}") if steps else NOTHING
 

@@ -23,7 +23,7 @@ from workers.controllers.keda.scaledjob import cleanup, demand, jobs, policy
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.policy import SharedLimits
 from workers.controllers.keda.scaledjob.status import ScaledJobConditions, last_active, write, write_around
-from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields
+from workers.controllers.keda.status import KedaStatus, activity_fields, polling_interval, spec_fields
 from workers.decision import claim_names
 from workers.decision.claims import LEDGER, ClaimedItem, ledger_of, name_of
 from workers.decision.plan import (
@@ -247,7 +247,7 @@ def _settle(seen: ObservedClaiming, limits: SharedLimits, now: datetime) -> Keda
     status = seen.status(conditions.with_samples(reading.samples, active), limits)
     fields = {**status.fields, **activity_fields(status.observed, reading.samples)}
     if active:
-        fields |= last_active(status.observed, reading.interval or seen.scaled.spec.interval, now)
+        fields |= last_active(status.observed, polling_interval(reading, seen.scaled.spec.interval), now)
     return replace(status, fields=fields)
 
 

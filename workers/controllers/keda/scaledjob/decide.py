@@ -39,7 +39,13 @@ from workers.controllers.keda.scaledjob.status import (
     write,
     write_around,
 )
-from workers.controllers.keda.status import KedaStatus, activity_fields, spec_fields, with_trigger_problem
+from workers.controllers.keda.status import (
+    KedaStatus,
+    activity_fields,
+    polling_interval,
+    spec_fields,
+    with_trigger_problem,
+)
 from workers.decision.claims import ledger_of
 from workers.decision.controller import Controller
 from workers.decision.plan import (
@@ -141,7 +147,7 @@ class ObservedScaledJob:
     @property
     def interval(self) -> float:
         """Returns the seconds between two polls."""
-        return (self.reading.interval if self.reading else 0.0) or self.scaled.spec.interval
+        return polling_interval(self.reading, self.scaled.spec.interval)
 
 
 @dataclass(frozen=True, slots=True)

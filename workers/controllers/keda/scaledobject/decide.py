@@ -27,7 +27,7 @@ from workers.controllers.keda.scaledobject.status import (
 )
 from workers.controllers.keda.scaledobject.trigger_metrics import Metric, Replicas
 from workers.controllers.keda.scaledobject.usage import PodUsage
-from workers.controllers.keda.status import KedaStatus, with_trigger_problem
+from workers.controllers.keda.status import KedaStatus, polling_interval, with_trigger_problem
 from workers.decision.controller import Controller
 from workers.decision.plan import NOTHING, ComeBack, Figure, Plan, PollNow, RecordEvent, Step
 from workers.decision.snapshot import Reading, Scalable, Snapshot, TriggerSample
@@ -233,7 +233,7 @@ class ObservedScaledObject:
     ) -> "ObservedScaledObject":
         status, before = body.get("status") or {}, ScaledObjectConditions.observed(body)
         reading, annotation = snapshot.reading, bool_annotations.annotation
-        interval = (reading.interval if reading else 0.0) or scaled.spec.interval
+        interval = polling_interval(reading, scaled.spec.interval)
         if reading is not None:
             age = (snapshot.at - reading.started) / 1e6 if snapshot.at else 0.0
             of_spec = reading.generation == scaled.metadata.generation

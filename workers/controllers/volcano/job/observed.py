@@ -20,7 +20,7 @@ from workers.api.kinds import (
     Ref,
     ref_of,
 )
-from workers.api.references import DEFAULT_QUEUE, GANG_GATE, TASK_NAME
+from workers.api.references import DEFAULT_QUEUE, TASK_NAME, is_gated
 from workers.api.statuses import is_finished
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
@@ -61,7 +61,7 @@ class ObservedPod:
     @property
     def gated(self) -> bool:
         """True until the gang's admission lets it start."""
-        return any(gate.get("name") == GANG_GATE for gate in self.body["spec"].get("schedulingGates") or ())
+        return is_gated(self.body)
 
     @property
     def leaving(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workers.api.kinds import POD, VC_JOB, Object, by_manifest, controller_of, ref_of
-from workers.api.references import GANG_GATE
+from workers.api.references import GANG_GATE, is_gated
 from workers.controllers.volcano import pod_requests
 from workers.controllers.volcano.podgroup import places
 from workers.controllers.volcano.podgroup.places import PodShape
@@ -59,7 +59,7 @@ class Member:
     @property
     def gated(self) -> bool:
         """True until the gang is admitted."""
-        return any(gate.get("name") == GANG_GATE for gate in self.pod["spec"].get("schedulingGates") or ())
+        return is_gated(self.pod)
 
     @property
     def task(self) -> str:
