@@ -328,14 +328,12 @@ class Group:
     def reserve(self) -> Vector:
         """The room that is taken although no pod is there: the plain scheduler may bind its pods at any time.
 
-        Until an admitted gang is whole that is its need, and always the requests of its ungated pods without a node. A
-        gang that lost a pod is not whole: its owner makes the pod again.
+        Until an admitted gang is whole that is its need, and always the requests of its ungated pods without a node.
         """
         if self.phase == PENDING:
             return EMPTY
         free = vectors.total(each.requests for each in self._ungated)
-        waits = self.admitted and (self.phase != RUNNING or self.placed < self.least)
-        return vectors.most(self.need, free) if waits else free
+        return vectors.most(self.need, free) if self.admitted and self.phase != RUNNING else free
 
     @cached_property
     def loose(self) -> Vector:
@@ -371,7 +369,7 @@ class Group:
         if self.phase == PENDING:
             return ()
         free = tuple(each.shape for each in self._ungated)
-        if not self.admitted or self.least <= self.placed + len(free):
+        if self.phase != INQUEUE or self.least <= self.placed + len(free):
             return free
         if self.shapes is not None:
             gated = tuple(each.shape for each in self.missing if each.gated)

@@ -134,6 +134,8 @@ SHRINKING = [
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
 # The owner replaces a lost pod, without a gate, before its gang waits again.
 @example(424, 0.0)
+# Room that is kept for the lost pods of a gang keeps others, and it, from starting.
+@example(5531, 0.3)
 def test_every_gang_that_can_start_does_and_ends_though_a_node_is_lost(seed: int, cut: float) -> None:
     chance, whole = random.Random(seed), set[str]()
     cluster = GangCluster(SHRINKING, {"a": 4, "b": 4, "c": 3}, seed, cut=cut)

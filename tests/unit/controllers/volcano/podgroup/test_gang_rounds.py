@@ -109,8 +109,6 @@ def test_what_a_queue_has_to_say(reason: str | None, queues: list[Object]) -> No
     ("promised, one pod has its node", 5, "Inqueue", [("bound", None)]),
     ("running", 5, "Running", [("Running", None)] * 3),
     ("a pod more than the gang waits", 5, "Running", [("Running", None)] * 2 + [("waiting", None)]),
-    ("one of its pods is gone, and is made again", 5, "Running", [("Running", None)] * 2),
-    ("the same, and another finds no place", 5, "Unknown", [("Running", None), ("waiting", None)]),
     ("not whole any more, and its pods run", 5, "Pending", [("Running", None)] * 3),
 )
 def test_what_another_has_or_was_promised_is_not_free(cpus: int, first: str, pods: list[tuple[str, None]]) -> None:
