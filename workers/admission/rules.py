@@ -8,6 +8,7 @@ from workers.admission.admission_options import AdmissionOptions
 from workers.admission.findings import Finding
 from workers.admission.lookup import Lookup
 from workers.admission.volcano import cronjob, job, jobflow, podgroup, queue
+from workers.api import pod_templates
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
     EVENT_JOB,
@@ -29,8 +30,6 @@ from workers.api.kinds import (
 
 #: Objects, and whole kinds, to observe before a rule is called.
 Needs = tuple[Ref | Kind, ...]
-#: Returns the pod templates of an object, each with its path.
-Templates = Callable[[Object], Iterable[tuple[str, Object]]]
 
 
 def _as_it_is(body: Object, _lookup: Lookup, _options: AdmissionOptions) -> Object:
@@ -41,43 +40,29 @@ def _nothing_wrong(_body: Object, _lookup: Lookup) -> Iterable[Finding]:
     return ()
 
 
-def _no_templates(_body: Object) -> Iterable[tuple[str, Object]]:
-    return ()
-
-
-def _template_at(*place: str) -> Templates:
-    """Returns the function that yields the one pod template of a Job's spec, which stands there in an object's spec."""
-    path = ".".join(("spec", *place, "template"))
-
-    def templates(body: Object) -> Iterator[tuple[str, Object]]:
-        found = body
-        for field in path.split("."):
-            found = found.get(field) or {}
-        yield path, found
-
-    return templates
-
-
 @dataclass(frozen=True, slots=True)
 class KindRules:
     """The rules of one kind.
 
     defaulted: fills a new object in. problems: judges an accepted object; the old one is None at creation.
-    removal: judges a deletion. templates: its pod templates and their paths. lenient: nothing that is wrong in a
-    template refuses the object. looks, judges, removes: what `defaulted`, `problems` and `removal` look up. vital:
-    writes fail while the webhook is down.
+    removal: judges a deletion. lenient: nothing that is wrong in a template refuses the object. looks, judges,
+    removes: what `defaulted`, `problems` and `removal` look up. vital: writes fail while the webhook is down.
     """
 
     kind: Kind
     problems: Callable[[Object, Object | None, Lookup, AdmissionOptions], Iterable[Finding]]
     defaulted: Callable[[Object, Lookup, AdmissionOptions], Object] = _as_it_is
     removal: Callable[[Object, Lookup], Iterable[Finding]] = _nothing_wrong
-    templates: Templates = _no_templates
     lenient: bool = False
     looks: Callable[[Object], Needs] = lambda _body: ()
     judges: Needs = ()
     removes: Needs = ()
     vital: bool = True
+
+    def templates(self, body: Object) -> Iterator[tuple[str, Object]]:
+        """Yields the pod templates of an object, each with its path; one that is missing is empty."""
+        for path, template in pod_templates.of(self.kind, body):
+            yield path, template or {}
 
     @property
     def fills_in(self) -> bool:
@@ -95,13 +80,11 @@ _ALL = (
         VC_JOB,
         lambda body, old, lookup, _options: job.problems(body, old, lookup),
         defaulted=lambda body, _lookup, options: job.defaulted(body, options.schedulers),
-        templates=job.templates,
         judges=(QUEUE,),
     ),
     KindRules(
         VC_CRON_JOB,
         lambda body, old, _lookup, _options: cronjob.problems(body, old),
-        templates=cronjob.templates,
     ),
     KindRules(JOB_FLOW, lambda body, old, lookup, _options: jobflow.problems(body, old, lookup)),
     KindRules(
@@ -121,14 +104,14 @@ _ALL = (
     ),
     *(
         # Judged by warnings only, as their controllers say the same in a condition.
-        KindRules(kind, lambda _body, _old, _lookup, _options: (), templates=templates, lenient=True, vital=False)
-        for kind, templates in (
-            (SCALED_JOB, _template_at("jobTargetRef")),
-            (SCHEDULED_JOB, _template_at("jobTemplate", "spec")),
-            (EVENT_JOB, _template_at("jobTemplate", "spec")),
-            (JOB_TEMPLATE, job.templates),
-            (TRIGGER_AUTHENTICATION, _no_templates),
-            (CLUSTER_TRIGGER_AUTHENTICATION, _no_templates),
+        KindRules(kind, lambda _body, _old, _lookup, _options: (), lenient=True, vital=False)
+        for kind in (
+            SCALED_JOB,
+            SCHEDULED_JOB,
+            EVENT_JOB,
+            JOB_TEMPLATE,
+            TRIGGER_AUTHENTICATION,
+            CLUSTER_TRIGGER_AUTHENTICATION,
         )
     ),
     KindRules(

@@ -27,13 +27,6 @@ def problems(body: Object, old: Object | None = None) -> list[Finding]:
     return [*_times(spec), *_name(body), *_template(body)]
 
 
-def templates(body: Object) -> Iterator[tuple[str, Object]]:
-    """Yields the pod templates of a CronJob and their paths."""
-    template = (body.get("spec") or {}).get("jobTemplate") or {}
-    for path, pods in job.templates(template):
-        yield f"spec.jobTemplate.{path}", pods
-
-
 def _times(spec: cronjob.VolcanoCronJobSpec) -> Iterator[Finding]:
     if "TZ" in spec.schedule:
         yield Finding("spec.schedule", "must not have a time zone in it; timeZone names it")

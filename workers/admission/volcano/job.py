@@ -98,12 +98,6 @@ def faults(body: Object, longest: str | None = None) -> list[Finding]:
     return found or list(tasks.order(spec.tasks))
 
 
-def templates(body: Object) -> Iterator[tuple[str, Object]]:
-    """Yields the pod templates of a Job and their paths: the schema lets them through unread."""
-    for index, task in enumerate((body.get("spec") or {}).get("tasks") or ()):
-        yield f"spec.tasks[{index}].template", task.get("template") or {}
-
-
 def _read(body: Object) -> JobSpec:
     return model.parse(_Job, VC_JOB, body).spec
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from deploy.local.apiserver.admission import image_warnings
 from deploy.local.apiserver.codec import builtin
 from deploy.local.apiserver.codec.definitions import Type
 from deploy.local.apiserver.codec.field_errors import DecodeError
+from workers.api import pod_templates
 from workers.api.kinds import (
     EVENT_JOB,
     JOB_FLOW,
@@ -47,7 +47,7 @@ def unknown(kind: Kind, body: Object) -> list[str]:
 
 def _unknown(kind: Kind, body: Object) -> Iterator[str]:
     for path, model in _TEMPLATES.get(kind.id, ()):
-        for place, template in image_warnings.reached(path, body):
+        for place, template in pod_templates.at(path, body):
             found: list[str] = []
             try:
                 if template is not None:
