@@ -384,8 +384,8 @@ class Lane:
 
     def _outcomes(self, piece: Sequence[tuple[Lease, Outcome]]) -> tuple[list[Lease], list[Arg]]:
         """Returns the leases in the order of finish.lua, and its arguments from the counts on."""
-        leases: tuple[list[Lease], ...] = ([], [], [], [])
-        args: tuple[list[Arg], ...] = ([], [], [], [])
+        leases: tuple[list[Lease], ...] = ([], [], [], [], [])
+        args: tuple[list[Arg], ...] = ([], [], [], [], [])
         for lease, outcome in piece:
             kind, more = self._encoded(outcome)
             leases[kind].append(lease)
@@ -406,7 +406,7 @@ class Lane:
                 longest = self._cap if within is None else _micros(within)
                 return 3, (1.0 - self._backoff.jitter * random(), _micros(after or 0.0), longest, reason)
             case Postponed(after):
-                return 3, (-1, _micros(after), 0, "")
+                return 4, (_micros(after),)
 
 
 def _micros(seconds: float) -> int:

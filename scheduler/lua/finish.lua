@@ -6,12 +6,12 @@
 --       2      most notifications under way
 --       3      lease (us)
 --       4, 5   backoff: base and cap (us)
---       6..9   numbers of leases that are done, requeue, requeue at and failed; they follow in that order:
+--       6..10  numbers of leases that are done, requeue, requeue at, failed and postponed; they follow in that order:
 --         done        key, token
 --         requeue     key, token
 --         requeue at  key, token, due moment (us)
---         failed      key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason.
---                     Part -1: the key was not worked on, and waits the shortest; its failures stay as they are
+--         failed      key, token, part of the backoff to wait (0..1), shortest and longest wait (us), reason
+--         postponed   key, token, wait (us): the key was not worked on; its failures stay as they are
 -- Answer: {notifications to send, the stale ones, as their places in the order above, from 0, ...}
 -- Replay: returns the kept answer: after the first call the tokens are gone, and all leases would look stale.
 -- include: clock
@@ -37,8 +37,8 @@ end
 
 -- The position of each lease in ARGV, and the last lease of each kind.
 local keys, places, ends = {}, {}, {}
-local place = 10
-for kind, stride in ipairs({ 2, 2, 3, 6 }) do
+local place = 11
+for kind, stride in ipairs({ 2, 2, 3, 6, 3 }) do
   for _ = 1, tonumber(ARGV[5 + kind]) do
     keys[#keys + 1] = ARGV[place]
     places[#places + 1] = place
@@ -53,15 +53,17 @@ local dirty = read_many('SMISMEMBER', of.dirty, keys)
 local released, clean, forgiven, unbooked, later, failing = {}, {}, {}, {}, {}, {}
 local answer = { 0 }
 
+local function book(key, moment)
+  later[#later + 1] = moment
+  later[#later + 1] = key
+end
+
 local function back_off(key, at)
   local known = redis.call('HGET', of.failures, key)
   local remembered, wait = failed(known, ARGV[at + 5], base, math.min(cap, tonumber(ARGV[at + 4])))
-  if tonumber(ARGV[at + 2]) >= 0 then
-    failing[#failing + 1] = key
-    failing[#failing + 1] = remembered
-  end
-  later[#later + 1] = now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
-  later[#later + 1] = key
+  failing[#failing + 1] = key
+  failing[#failing + 1] = remembered
+  book(key, now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])))
 end
 
 for i, key in ipairs(keys) do
@@ -73,16 +75,17 @@ for i, key in ipairs(keys) do
     if dirty[i] == 1 then
       clean[#clean + 1] = key
     end
-    if i > ends[3] then
-      -- Even if dirty: the backoff bounds the attempts, and a later decision sees all changes.
+    -- Failed and postponed keys wait even if dirty: that bounds the attempts, and a later decision sees all changes.
+    if i > ends[4] then
+      book(key, now + tonumber(ARGV[at + 2]))
+    elseif i > ends[3] then
       back_off(key, at)
     else
       forgiven[#forgiven + 1] = key
       if i <= ends[1] then
         unbooked[#unbooked + 1] = key
       elseif i > ends[2] then
-        later[#later + 1] = ARGV[at + 2]
-        later[#later + 1] = key
+        book(key, ARGV[at + 2])
       end
       if dirty[i] == 1 or (i > ends[1] and i <= ends[2]) then
         requeue(of, key, now)

@@ -50,10 +50,19 @@ MUTANTS = {
     "a failed key never comes back": ("finish", "write_many('ZADD', of.later, later)", ""),
     "a failed key comes back at once": (
         "finish",
-        "later[#later + 1] = now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))",
-        "later[#later + 1] = now",
+        "book(key, now + math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])))",
+        "book(key, now)",
     ),
-    "what was not worked on fails": ("finish", "if tonumber(ARGV[at + 2]) >= 0 then", "if true then"),
+    "what was not worked on loses its failures": (
+        "finish",
+        "    if i > ends[4] then\n",
+        "    if i > ends[4] then\n      forgiven[#forgiven + 1] = key\n",
+    ),
+    "what was not worked on comes back at once": (
+        "finish",
+        "book(key, now + tonumber(ARGV[at + 2]))",
+        "book(key, now)",
+    ),
     "waiting for longer than the backoff is not possible": (
         "finish",
         "math.max(wait * tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))",
@@ -71,8 +80,8 @@ MUTANTS = {
     "an old booking stays": ("finish", "write_many('ZREM', of.later, unbooked)", ""),
     "coming back adds to an old booking": (
         "finish",
-        "later[#later + 1] = ARGV[at + 2]",
-        "later[#later + 1] = math.min(tonumber(redis.call('ZSCORE', of.later, key) or ARGV[at + 2]), ARGV[at + 2])",
+        "book(key, ARGV[at + 2])",
+        "book(key, math.min(tonumber(redis.call('ZSCORE', of.later, key) or ARGV[at + 2]), ARGV[at + 2]))",
     ),
     "what is due is dropped": ("sweep", "for _, key in ipairs(due) do", "for _, key in ipairs({}) do"),
     "what is due stays booked": ("sweep", "write_many('ZREM', of.later, due)", ""),
