@@ -87,14 +87,14 @@ async def run(
             if started is not None:
                 await started(RunningPart(home, supervisor.pids(), kubeconfig, store, url))
 
-        report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
-        try:
-            await supervisor.run(parts.foundations, started=begin)
-        finally:
+        def end_pods() -> None:
+            # A kubelet that was killed for its slowness, or by a second signal, leaves its pods to its guard, which
+            # waits for a successor before it ends them.
             if options.own_cluster:
-                # A kubelet that was killed for its slowness, or by a second signal, leaves its pods to its guard, which
-                # waits for a successor before it ends them.
                 guard.end(guard.noted(str(home.pods / "pods"), PID_FILES), 0.0)
+
+        report(", ".join(part.name for part in parts.foundations) or "nothing embedded")
+        await supervisor.run(parts.foundations, started=begin, stopped=end_pods)
 
 
 def gateway_address(options: UpOptions) -> str:

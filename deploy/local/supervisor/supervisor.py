@@ -113,12 +113,16 @@ class Supervisor:
             self._keepers[name] = asyncio.create_task(self._keep(wait.result()))
 
     async def run(
-        self, components: Sequence[Component], *, started: Callable[[], Awaitable[None]] | None = None
+        self,
+        components: Sequence[Component],
+        *,
+        started: Callable[[], Awaitable[None]] | None = None,
+        stopped: Callable[[], None] | None = None,
     ) -> None:
         """Starts the parts one after the other, awaits `started()`, and serves until SIGINT or SIGTERM.
 
-        Then, or when starting failed, stops everything; a second signal stops it without patience. Raises StartFailed
-        like `start`.
+        Then, or when starting failed, stops everything and calls `stopped()`; a second signal takes all patience away,
+        and no further one ends anything earlier. Raises StartFailed like `start`.
         """
         stopping = asyncio.Event()
         with self._signals(stopping):
@@ -132,6 +136,8 @@ class Supervisor:
             finally:
                 await cancelled(work, stop)
                 await self.stop()
+                if stopped is not None:
+                    stopped()
 
     def pids(self) -> dict[str, int]:
         """The process id of every part that runs right now."""

@@ -172,7 +172,7 @@ async def test_a_part_that_appears_twice_is_refused(running: Supervisor) -> None
 
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, os, signal, sys
 from pathlib import Path
 from deploy.local.supervisor.leftovers import Notes
 from deploy.local.supervisor.supervisor import Component, Supervisor
@@ -181,10 +181,13 @@ home = Path(sys.argv[1])
 async def started():
     (home / "guard").write_text(str(one._guard.pid))
     (home / "started").touch()
+def stopped():
+    os.kill(os.getpid(), signal.SIGTERM)
+    (home / "stopped").touch()
 script = f"{sys.argv[2]}sleep 60 & echo $! > {home}/child; echo $$ > {home}/part; wait; sleep 60"
 part = Component("part", ("/bin/sh", "-c", script), grace=1000 if sys.argv[2] else 1)
 one = Supervisor(home / "logs", notes=Notes(home / "parts"))
-asyncio.run(one.run([part], started=started))
+asyncio.run(one.run([part], started=started, stopped=stopped))
 """
 
 
@@ -259,3 +262,10 @@ async def test_a_second_signal_takes_all_patience_away(tmp_path: Path, pid_in: P
     process.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(process.wait(), 30) == 0
     assert not alive(pid_in("part"))
+
+
+async def test_no_further_signal_keeps_the_last_step_from_its_end(tmp_path: Path, pid_in: PidIn) -> None:
+    process = await program(tmp_path, pid_in)
+    process.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert (tmp_path / "stopped").exists()
