@@ -1,12 +1,10 @@
 """Actions on objects: which a kind has, and the change of each, carried out with the user's own token."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deploy.cli.schedules import run
 from workers.api import kinds
 from workers.api.bool_annotations import PAUSED
 from workers.api.kinds import Object, Ref
@@ -92,15 +90,18 @@ def delete_options(uid: str) -> Object:
 
 
 def _run(ref: Ref, parameters: Mapping[str, Any]) -> Change:
+    # The gateway serves the page and does without controllers until a run is asked for.
+    from workers.controllers.batch.cronjob import names, run_requests
+
     given = parameters.get("environment") or {}
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
         raise UserError("parameters.environment: an object of texts is needed")
     for name in given:
-        if not run.VARIABLE.fullmatch(name):
+        if not run_requests.is_variable(name):
             raise UserError(f"parameters.environment: {name[:60]!r} is no name of a variable")
-    request = run.RunNow(run.identity(), given)
-    value = json.dumps({"env": given}) if given else ""
-    return Change({"metadata": {"annotations": {request.annotation: value}}}, f"run asked for: {request.job(ref)}")
+    request = run_requests.RunRequest(run_requests.new_id(), given)
+    job = names.of(ref.kind, ref.name).manual(request.id)
+    return Change({"metadata": {"annotations": {request.annotation: request.value}}}, f"run asked for: {job}")
 
 
 def _suspend(ref: Ref, _parameters: Mapping[str, Any]) -> Change:

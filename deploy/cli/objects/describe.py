@@ -13,7 +13,7 @@ from deploy.cli.completion import completers
 from deploy.cli.objects import get, last_applied
 from deploy.cli.schedules import run_table
 from deploy.cli.volcano import describe_sections
-from deploy.object_rows import failure_reasons
+from deploy.object_rows import failure_reasons, schedules
 from workers.api import references
 from workers.api.kinds import (
     COMMAND,
@@ -106,7 +106,7 @@ async def describe(cluster: "Cluster", ref: Ref, homes: Sequence[Path]) -> None:
         await show_target(cluster, ref, body)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         show_reading(await reading(ref, homes))
-    if run_table.by_the_clock(ref.kind, body):
+    if schedules.by_the_clock(ref.kind, body):
         run_table.show_next(ref.kind, body, now)
         run_table.show_runs(body, now)
     found = await asyncio.gather(*(children(cluster, ref, body, kind) for kind in owned_kinds(ref.kind)))

@@ -1,28 +1,20 @@
 """The sections of `describe` about schedules: the next runs, and the outcomes of earlier ones."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from deploy.cli import output
+from deploy.object_rows import schedules
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
+from workers.api.kinds import Kind, Object
 from workers.errors import UserError
 
 if TYPE_CHECKING:
-    from workers.api.scheduledjob import ScheduledJobSpec
     from workers.controllers.batch.cronjob.timetable import Timetable
 
 #: The number of future slots shown.
 SHOWN = 5
-
-
-def by_the_clock(kind: Kind, body: Object) -> bool:
-    """Returns True if the object has a schedule."""
-    if kind.id == JOB_FLOW.id:
-        return bool((body.get("spec") or {}).get("schedule"))
-    return kind.id in (SCHEDULED_JOB.id, CRON_JOB.id, VC_CRON_JOB.id)
 
 
 def show_next(kind: Kind, body: Object, now: datetime) -> None:
@@ -30,14 +22,14 @@ def show_next(kind: Kind, body: Object, now: datetime) -> None:
     from scheduler.cron import CronError
 
     try:
-        spec, timetable, handled = timetable_of(kind, body)
+        spec, timetable, handled = schedules.timetable_of(kind, body)
     except (UserError, CronError) as error:
         output.say(f"Next runs:     none: {error}")
         return
     if spec.suspend:
         output.say("Next runs:     none while it is suspended")
         return
-    slots = list(islice(upcoming(timetable, handled, now), SHOWN))
+    slots = list(islice(schedules.upcoming(timetable, handled, now), SHOWN))
     if not slots:
         output.say("Next runs:     none: the schedule never fires")
         return
@@ -60,51 +52,6 @@ def next_runs(timetable: "Timetable", slots: list[datetime], now: datetime) -> t
             row.append(line.text)
         rows.append(row)
     return header, rows
-
-
-def timetable_of(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetable", datetime]:
-    """Returns spec, slots, and the time up to which slots are handled. Raises UserError or CronError if invalid."""
-    from workers.controllers.batch.cronjob import cursor, timetable
-
-    spec = _spec(kind, body)
-    handled = cursor.observed(body, annotated=kind.id != SCHEDULED_JOB.id)
-    found = timetable.of(
-        spec,
-        uid=body["metadata"].get("uid", ""),
-        seconds=kind.id == SCHEDULED_JOB.id,
-        created=handled.created,
-        since=handled.anchor,
-    )
-    return spec, found, handled.at
-
-
-def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
-    """Returns the object's spec, converted to that of a ScheduledJob. Raises UserError if it is invalid."""
-    from workers.api import scheduledjob
-    from workers.api.volcano import cronjob, jobflow
-
-    if kind.id == VC_CRON_JOB.id:
-        return cronjob.scheduled(body)
-    if kind.id != JOB_FLOW.id:
-        return scheduledjob.parse(body).spec
-    spec = jobflow.parse(body).spec
-    # model_construct, because a JobFlow has no template: its runs are copies of the flow itself.
-    stands: Object = {
-        "schedule": spec.schedule,
-        "time_zone": spec.time_zone,
-        "suspend": bool(spec.suspend or spec.cancel),
-    }
-    return scheduledjob.ScheduledJobSpec.model_construct(**stands)
-
-
-def upcoming(timetable: "Timetable", handled: datetime, now: datetime) -> Iterator[datetime]:
-    """Yields the future slots, after the last one if its jitter has not elapsed."""
-    last, _ = timetable.newest(max(handled, now - timetable.jitter), now, 1)
-    yield from (slot for slot in last if timetable.fires(slot) > now)
-    slot = timetable.next(now)
-    while slot is not None:
-        yield slot
-        slot = timetable.next(slot)
 
 
 def _local(slot: datetime, zone: str | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from deploy.object_rows import schedules
 from deploy.object_rows.row import count as whole
 from deploy.object_rows.row import instant
 from deploy.page.answers import object_graphs, requests_read, schedule_runs, shown_manifests
@@ -79,7 +80,7 @@ class ObjectAnswers:
         start = requests_read.moment(request, "from", now - DAY)
         end = requests_read.moment(request, "to", now + DAY)
         ref, body = await self.found(request)
-        if not schedule_runs.by_the_clock(ref.kind, body):
+        if not schedules.by_the_clock(ref.kind, body):
             raise HttpRefusal(404, f"{ref} has no schedule")
         kind = schedule_runs.children_kind(ref.kind)
         children = await self._page.store.children(kind, str(body["metadata"].get("uid")))

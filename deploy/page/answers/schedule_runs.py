@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import takewhile
 
-from deploy.cli.schedules import run_table
+from deploy.object_rows import schedules
 from deploy.object_rows.row import because, count, instant, status_of
 from scheduler.cron import CronError
 from workers.api import conditions, times
@@ -28,11 +28,6 @@ _ENDS = {
 }
 
 
-def by_the_clock(kind: Kind, body: Object) -> bool:
-    """Returns True if the object has a schedule."""
-    return run_table.by_the_clock(kind, body)
-
-
 def past(body: Object, children: Iterable[Object], start: datetime, end: datetime) -> list[Object]:
     """Returns the runs of the slots in [start, end], the oldest first. children: Jobs or flows that it controls."""
     status = status_of(body)
@@ -50,10 +45,10 @@ def past(body: Object, children: Iterable[Object], start: datetime, end: datetim
 def following(kind: Kind, body: Object, now: datetime, end: datetime) -> list[str]:
     """Returns when the next runs start, until `end`; none of a suspended or invalid schedule."""
     try:
-        spec, timetable, handled = run_table.timetable_of(kind, body)
+        spec, timetable, handled = schedules.timetable_of(kind, body)
         if spec.suspend:
             return []
-        slots = takewhile(lambda slot: slot <= end, run_table.upcoming(timetable, handled, now))
+        slots = takewhile(lambda slot: slot <= end, schedules.upcoming(timetable, handled, now))
         return [times.render_precisely(timetable.fires(slot)) for slot in _first(slots, MOST)]
     except (UserError, CronError, ValueError):
         return []  # the Ready condition says why

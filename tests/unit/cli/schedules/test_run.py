@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from deploy.cli.schedules import run, wait
+from deploy.cli.schedules import wait
 from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Printed, Type
 from tests.unit.cli.fake import JOB, POD, FakeCluster
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Kind
+from workers.controllers.batch.cronjob import run_requests
 
 ID = "bcdfghjk"
 ANNOTATION = f"penstock.dev/run.{ID}"
@@ -23,13 +24,13 @@ AGAIN = {**RUN, "job": SECOND}
 RETRYING = {**RUN, "reason": "TooOften", "retryTime": "2026-03-01T12:00:00Z"}
 SUCCEEDED = [{"job": FIRST, "outcome": "Succeeded"}]
 OTHER = [{"job": "nightly-29000000", "outcome": "Succeeded"}]
-identity = run.identity
+new_id = run_requests.new_id
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fixes the run's id, and shortens the time between two polls."""
-    monkeypatch.setattr(run, "identity", lambda: ID)
+    monkeypatch.setattr(run_requests, "new_id", lambda: ID)
     monkeypatch.setattr(wait, "POLL_INTERVAL", 0.05)
 
 
@@ -155,7 +156,7 @@ def test_a_name_finds_its_kind(
 
 def test_ids_are_labels_of_their_own_that_no_slot_has() -> None:
     """A slot's Job ends in digits alone."""
-    found = {identity() for _ in range(500)}
+    found = {new_id() for _ in range(500)}
     assert len(found) == 500
     assert all(re.fullmatch(r"[a-z][a-z0-9]{7}", each) for each in found)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.cli.schedules import run_table
+from deploy.object_rows import schedules
 from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, FakeCluster
@@ -92,7 +93,7 @@ def test_the_next_runs_are_printed(
     ("a Job", JOB, {}, False),
 )
 def test_only_objects_with_a_schedule_have_next_runs(kind: Kind, spec: Object, wanted: bool) -> None:
-    assert run_table.by_the_clock(kind, {"spec": spec}) == wanted
+    assert schedules.by_the_clock(kind, {"spec": spec}) == wanted
 
 
 def test_the_jitter_of_each_run_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

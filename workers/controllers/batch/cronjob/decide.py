@@ -18,8 +18,8 @@ from workers.api.volcano import cronjob as volcano
 from workers.controllers.batch.cronjob import dialect, due, history, starting, status
 from workers.controllers.batch.cronjob.cursor import EDIT_LAG, MISSED, OBSERVED, Cursor, record_schedule
 from workers.controllers.batch.cronjob.due import Due, Settled, Timing, TimingProblem
-from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
+from workers.controllers.batch.cronjob.run_requests import RunRequest
 from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.starting import Choice, Start
 from workers.controllers.batch.cronjob.status import ScheduleReady

@@ -8,10 +8,10 @@ from functools import cached_property
 from workers.api import times
 from workers.api.kinds import Kind, Object
 from workers.api.scheduledjob import ScheduledJobSpec
-from workers.controllers.batch.cronjob import cursor, dialect, ending, manual, names, runs, timetable
+from workers.controllers.batch.cronjob import cursor, dialect, ending, names, run_requests, runs, timetable
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Dialect
-from workers.controllers.batch.cronjob.manual import RefusedRun, RunRequest
+from workers.controllers.batch.cronjob.run_requests import RefusedRun, RunRequest
 from workers.controllers.batch.cronjob.runs import Children, ObservedRun, RunLimits
 from workers.decision.snapshot import Snapshot
 
@@ -141,7 +141,7 @@ class ObservedSchedule:
 
     @cached_property
     def _annotated(self) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
-        return manual.read(self.body, retries=not self.is_cron_job)
+        return run_requests.read(self.body, retries=not self.is_cron_job)
 
     @cached_property
     def _known(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ Its value is empty, or JSON with variables for every container: ``{"env": {"NAME
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ PREFIX = "penstock.dev/run."
 #: Longest id that leaves room in a Job's name.
 LONGEST = 20
 
+#: A generated id has no vowels, so that it spells no word, and begins with a letter, so that it is no slot's number.
+_LETTERS = "bcdfghjklmnpqrstvwxz"
+_ALPHABET = _LETTERS + "2456789"
 _ID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _ATTEMPT = re.compile(r".+-r[0-9]+")
 _VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
@@ -31,6 +35,11 @@ class RunRequest:
         """The annotation that requests it."""
         return PREFIX + self.id
 
+    @property
+    def value(self) -> str:
+        """The annotation's value."""
+        return json.dumps({"env": dict(self.env)}) if self.env else ""
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedRun:
@@ -38,6 +47,16 @@ class RefusedRun:
 
     annotation: str
     why: str
+
+
+def new_id() -> str:
+    """Returns a short random id, chosen by whoever requests a run: it makes the request idempotent."""
+    return secrets.choice(_LETTERS) + "".join(secrets.choice(_ALPHABET) for _ in range(7))
+
+
+def is_variable(name: str) -> bool:
+    """Returns True for the name of an environment variable, by Kubernetes' rule."""
+    return _VARIABLE.fullmatch(name) is not None
 
 
 def read(body: Object, *, retries: bool) -> tuple[tuple[RunRequest, ...], tuple[RefusedRun, ...]]:
@@ -82,7 +101,7 @@ def _env(value: str) -> Mapping[str, str]:
     if not isinstance(env, dict):
         raise ValueError("env must be an object of names and values")
     for name, each in env.items():
-        if not _VARIABLE.fullmatch(name):
+        if not is_variable(name):
             raise ValueError(f"env: {name!r} is no name of a variable")
         if not isinstance(each, str):
             raise ValueError(f"env: the value of {name} must be a string")

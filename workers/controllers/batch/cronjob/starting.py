@@ -8,8 +8,8 @@ from scheduler import cron
 from workers.api.scheduledjob import ConcurrencyPolicy
 from workers.controllers.batch.cronjob import jobs, timetable
 from workers.controllers.batch.cronjob.jobs import RunOrder
-from workers.controllers.batch.cronjob.manual import RunRequest
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
+from workers.controllers.batch.cronjob.run_requests import RunRequest
 from workers.controllers.batch.cronjob.runs import RUNNING, ObservedRun
 from workers.controllers.batch.cronjob.timetable import Timetable
 from workers.decision.plan import Create, RecordEvent, Together

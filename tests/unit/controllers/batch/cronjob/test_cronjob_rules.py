@@ -10,7 +10,7 @@ from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, scheduled
 from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
 from workers.controllers.batch.cronjob import due, names, starting, timetable
-from workers.controllers.batch.cronjob.manual import RunRequest
+from workers.controllers.batch.cronjob.run_requests import RunRequest
 from workers.controllers.batch.cronjob.starting import MAX_STARTS, Choice
 
 SCHEDULES = st.sampled_from(
