@@ -16,9 +16,9 @@ from tests.chaos.patience import everything, until
 from tests.support.broker_servers import trio
 from tests.support.fork_parent import FORKS
 from workers.api import conditions
+from workers.api.job_annotations import EVENT
 from workers.api.kinds import EVENT_JOB, JOB, Object
 from workers.client.rest import Cluster
-from workers.controllers.eventjob.jobs import EVENT
 
 pytestmark = pytest.mark.timeout(420)
 

@@ -16,7 +16,7 @@ from tests.chaos.parts import PARTS, kill_each, run_installation
 from tests.chaos.patience import beside, everything, until
 from tests.support.tables import for_each
 from tests.support.valkeys import ValkeyServer
-from workers.api import conditions
+from workers.api import conditions, job_annotations
 from workers.api.kinds import JOB, SCALED_JOB, Object
 from workers.client.rest import Cluster
 from workers.controllers.claims import binding
@@ -70,7 +70,7 @@ async def happen(cluster: Cluster, queue: redis.Redis, trigger: Object, seen: li
 
 
 def item_of(job: Object) -> str:
-    return str(job["metadata"]["annotations"][binding.ITEM])
+    return str(job["metadata"]["annotations"][job_annotations.ITEM])
 
 
 @for_each("redis", "redis-streams")

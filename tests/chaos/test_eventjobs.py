@@ -31,10 +31,10 @@ from tests.chaos.patience import PATIENCE, beside, everything, until
 from tests.support.valkeys import ValkeyServer
 from workers.api import conditions
 from workers.api.eventing.eventjob import EventCounts
+from workers.api.job_annotations import EVENT
 from workers.api.kinds import EVENT_JOB, JOB, SECRET, Object
 from workers.client.rest import Cluster
 from workers.controllers.claims import binding
-from workers.controllers.eventjob.jobs import EVENT
 
 pytestmark = pytest.mark.timeout(420)
 

@@ -18,7 +18,7 @@ import redis.asyncio as redis
 from deploy.local import crd_installation
 from tests.support.conditions import eventually
 from tests.support.members import Installation
-from workers.api import conditions, crds
+from workers.api import conditions, crds, job_annotations
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, SCHEDULED_JOB, Object
 from workers.client.rest import Cluster
 from workers.controllers.claims import binding
@@ -183,7 +183,7 @@ class Workload:
 def subject_of(job: Object) -> str:
     """Returns the item or the event that a Job is for, '' for one of a slot."""
     annotations = job["metadata"].get("annotations") or {}
-    return str(annotations.get(EVENT) or annotations.get(binding.ITEM) or "")
+    return str(annotations.get(EVENT) or annotations.get(job_annotations.ITEM) or "")
 
 
 def _instant(slot: str) -> float:

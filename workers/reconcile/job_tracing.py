@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from workers.api import job_annotations
 from workers.api.kinds import JOB, POD, Object, Ref
 from workers.client.rest import Cluster
 from workers.decision.plan import Create, Plan, Together
@@ -43,7 +44,7 @@ class JobTracing:
         if self._sink is None or step.kind != JOB or trace_context.of_job(step.body) is None:
             return step
         metadata = step.body["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), event_spans.CREATED: str(posted)}
+        annotations = {**(metadata.get("annotations") or {}), job_annotations.TRACED_FROM: str(posted)}
         return replace(step, body={**step.body, "metadata": {**metadata, "annotations": annotations}})
 
     def created(self, snapshot: Snapshot, plan: Plan, body: Object, moments: CreationMoments) -> None:

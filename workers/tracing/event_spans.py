@@ -14,15 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from workers.api import conditions, times
+from workers.api import conditions, job_annotations, times
 from workers.api.kinds import Object, Ref
 from workers.tracing import trace_context
 from workers.tracing.trace_context import TraceContext
 
-#: Annotation of a Job whose event is traced: when it was sent to the API server (µs since the epoch).
-CREATED = "penstock.dev/traced-from"
-#: Annotations of the Job of a claim.
-CLAIM, ATTEMPT = "penstock.dev/claim", "penstock.dev/claim-attempt"
 #: Most links of one span.
 LINKS = 32
 
@@ -67,7 +63,7 @@ def arrived(claim: str) -> int | None:
 def claim_of(job: Object) -> tuple[str, str]:
     """Returns id and attempt of the claim that a Job was made for; empty texts for any other Job."""
     annotations = job["metadata"].get("annotations") or {}
-    return str(annotations.get(CLAIM) or ""), str(annotations.get(ATTEMPT) or "0")
+    return str(annotations.get(job_annotations.CLAIM) or ""), str(annotations.get(job_annotations.CLAIM_ATTEMPT) or "0")
 
 
 def of_creation(owner: Ref, job: Object, moments: CreationMoments, others: Iterable[Object] = ()) -> list[EventSpan]:
@@ -150,7 +146,7 @@ def _links(push: TraceContext, others: Iterable[Object]) -> tuple[TraceContext, 
 
 
 def _created(job: Object) -> int | None:
-    stamp = (job["metadata"].get("annotations") or {}).get(CREATED)
+    stamp = (job["metadata"].get("annotations") or {}).get(job_annotations.TRACED_FROM)
     if isinstance(stamp, str) and stamp.isdecimal():
         return int(stamp)
     return _micros(job["metadata"].get("creationTimestamp"))

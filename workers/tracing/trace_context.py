@@ -12,12 +12,9 @@ from typing import Any
 
 import orjson
 
+from workers.api import job_annotations
 from workers.api.kinds import Object
 
-#: Annotation of a Job with the traceparent of its event.
-ANNOTATION = "penstock.dev/traceparent"
-#: Annotations of the Job of a claim: the item, and its encoding. An item that is an event has the attribute below.
-ITEM, ENCODING = "penstock.dev/item", "penstock.dev/item-encoding"
 #: The attribute of an event (CloudEvents' extension for distributed tracing), and the header of HTTP.
 ATTRIBUTE = "traceparent"
 
@@ -64,10 +61,10 @@ def root(entropy: bytes) -> TraceContext:
 def of_job(job: Object) -> TraceContext | None:
     """Returns the context of the event that a Job was created for, None if it has none."""
     annotations: Mapping[str, Any] = job["metadata"].get("annotations") or {}
-    if (found := parse(annotations.get(ANNOTATION))) is not None:
+    if (found := parse(annotations.get(job_annotations.TRACEPARENT))) is not None:
         return found
-    text = annotations.get(ITEM)
-    if annotations.get(ENCODING) != "json" or not isinstance(text, str) or ATTRIBUTE not in text:
+    text = annotations.get(job_annotations.ITEM)
+    if annotations.get(job_annotations.ITEM_ENCODING) != "json" or not isinstance(text, str) or ATTRIBUTE not in text:
         return None
     try:
         event = orjson.loads(text)

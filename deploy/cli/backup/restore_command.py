@@ -80,11 +80,12 @@ def command(
 async def made_claims(cluster: "Cluster") -> "dict[str, list[MadeClaim]]":
     """Returns the claims that Jobs in the cluster were made for, by the UID of their EventJob."""
     from deploy.backup import resettle
+    from workers.api import job_annotations
     from workers.api.kinds import EVENT_JOB
     from workers.controllers.claims import binding
 
     made: dict[str, list[MadeClaim]] = defaultdict(list)
-    async for jobs, _ in cluster.pages(JOB, label_selector="penstock.dev/eventjob"):
+    async for jobs, _ in cluster.pages(JOB, label_selector=job_annotations.EVENT_JOB):
         for job in jobs:
             owners = job["metadata"].get("ownerReferences") or ()
             uid = next((each["uid"] for each in owners if each["kind"] == EVENT_JOB.kind), None)

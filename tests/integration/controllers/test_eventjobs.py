@@ -19,9 +19,9 @@ from tests.support.conditions import eventually
 from tests.support.house import House
 from tests.support.paths import ROOT
 from tests.support.tables import cases
+from workers.api import job_annotations
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
 from workers.client.rest import Cluster
-from workers.controllers.eventjob.jobs import LABEL
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -88,7 +88,7 @@ class PushedWork(KedaObject):
         Path(f"{self.truth}.{suffix}").touch()
 
     async def jobs(self) -> list[Object]:
-        return (await self.cluster.list(JOB, "default", label_selector=f"{LABEL}={self.name}"))[0]
+        return (await self.cluster.list(JOB, "default", label_selector=f"{job_annotations.EVENT_JOB}={self.name}"))[0]
 
     async def deliveries(self) -> dict[str, Delivery]:
         """By the id of the event."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from workers.api import conditions
+from workers.api import conditions, job_annotations
 from workers.api.kinds import Object, finalizers_of
 from workers.decision.claims import ClaimedItem
 from workers.decision.plan import Step, Together, Unfinalize
@@ -11,11 +11,6 @@ from workers.decision.snapshot import CachedObject
 
 #: Keeps a deleted Job of a claim until the ledger knows how it ended.
 FINALIZER = "penstock.dev/claim"
-
-CLAIM = "penstock.dev/claim"
-ATTEMPT = "penstock.dev/claim-attempt"
-ITEM = "penstock.dev/item"
-ENCODING = "penstock.dev/item-encoding"
 
 VOLUME = "penstock-item"
 FOLDER = "/var/run/penstock"
@@ -46,16 +41,21 @@ def bind(job: Object, claim: ClaimedItem) -> Object:
         {"name": "PENSTOCK_ITEM_ENCODING", "value": claim.encoding},
     ]
     if claim.size <= LONGEST_VARIABLE:
-        variables.append({"name": "PENSTOCK_ITEM", "valueFrom": annotation_reference(ITEM)})
-    carried = CarriedText(ITEM, VOLUME, "item", tuple(variables))
-    return carry(job, claim, {ITEM: claim.item or "", ENCODING: claim.encoding}, carried)
+        variables.append({"name": "PENSTOCK_ITEM", "valueFrom": annotation_reference(job_annotations.ITEM)})
+    annotations = {job_annotations.ITEM: claim.item or "", job_annotations.ITEM_ENCODING: claim.encoding}
+    carried = CarriedText(job_annotations.ITEM, VOLUME, "item", tuple(variables))
+    return carry(job, claim, annotations, carried)
 
 
 def carry(job: Object, claim: ClaimedItem, annotations: Mapping[str, str], carried: CarriedText) -> Object:
     """Returns the Job with the claim and these annotations on it and its pods, the text, and the finalizer."""
     metadata, spec = job["metadata"], job["spec"]
     template = spec["template"]
-    annotations = {CLAIM: claim.id, ATTEMPT: str(claim.attempt), **annotations}
+    annotations = {
+        job_annotations.CLAIM: claim.id,
+        job_annotations.CLAIM_ATTEMPT: str(claim.attempt),
+        **annotations,
+    }
     return {
         **job,
         "metadata": {
@@ -117,8 +117,12 @@ def has_ended(job: Object) -> bool:
 def claim_of(job: Object) -> tuple[str, int] | None:
     """Returns id and attempt of the claim that this Job was made for, None for any other Job."""
     annotations = job["metadata"].get("annotations") or {}
-    attempt = annotations.get(ATTEMPT, "")
-    return (annotations[CLAIM], int(attempt)) if CLAIM in annotations and attempt.isdecimal() else None
+    attempt = annotations.get(job_annotations.CLAIM_ATTEMPT, "")
+    return (
+        (annotations[job_annotations.CLAIM], int(attempt))
+        if job_annotations.CLAIM in annotations and attempt.isdecimal()
+        else None
+    )
 
 
 def ended(jobs: Iterable[CachedObject]) -> tuple[CachedObject, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from workers.api import job_annotations
 from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, Object, owner_reference
 from workers.controllers.claims import binding
@@ -15,11 +16,6 @@ from workers.errors import UserError
 from workers.events import job_texts
 from workers.events.event_scope import EventScope
 from workers.events.substitutions import SubstitutionFailed
-
-LABEL = "penstock.dev/eventjob"
-EVENT = "penstock.dev/event"
-DATA = "penstock.dev/event-data"
-TRACE_PARENT = "penstock.dev/traceparent"
 
 #: Bytes of data that become a variable: with the largest event they fit into the annotations of one object.
 LARGEST_DATA = 60_000
@@ -43,7 +39,7 @@ def build(eventjob: EventJob, claim: ClaimedItem) -> Object:
     scope = _scope(claim)
     filled = job_texts.filled(eventjob.spec.job_template, scope)
     metadata, spec = filled["metadata"], filled["spec"]
-    label = {LABEL: claim_names.stem(str(eventjob.metadata["name"]))}
+    label = {job_annotations.EVENT_JOB: claim_names.stem(str(eventjob.metadata["name"]))}
     pod = spec["template"].get("spec") or {}
     inner = spec["template"].get("metadata") or {}
     job = {
@@ -66,7 +62,8 @@ def build(eventjob: EventJob, claim: ClaimedItem) -> Object:
         },
     }
     annotations = _annotations(scope)
-    carried = CarriedText(EVENT, "penstock-event", "event", tuple(_variables(scope, claim, annotations)), yields=True)
+    variables = _variables(scope, claim, annotations)
+    carried = CarriedText(job_annotations.EVENT, "penstock-event", "event", tuple(variables), yields=True)
     bound = binding.carry(job, claim, annotations, carried)
     for each in (bound["metadata"], bound["spec"]["template"]["metadata"]):
         if sum(len(str(key)) + len(str(text).encode()) for key, text in each["annotations"].items()) > _ANNOTATIONS:
@@ -97,25 +94,27 @@ def _annotations(scope: EventScope) -> dict[str, str]:
     fits = data is not None and "\0" not in data and len(data.encode()) <= LARGEST_DATA
     trace = scope.attributes.get("traceparent", "")
     return {
-        EVENT: event,
-        **({DATA: data} if data is not None and fits else {}),
-        **({TRACE_PARENT: trace} if _TRACE_PARENT.fullmatch(trace) else {}),
+        job_annotations.EVENT: event,
+        **({job_annotations.EVENT_DATA: data} if data is not None and fits else {}),
+        **({job_annotations.TRACEPARENT: trace} if _TRACE_PARENT.fullmatch(trace) else {}),
     }
 
 
 def _variables(scope: EventScope, claim: ClaimedItem, annotations: dict[str, str]) -> list[Object]:
     """Returns the variables of every container; those that the event lacks, or that are too long, are left out."""
     variables: list[Object] = [_literal("CLAIM", claim.id), _literal("ATTEMPT", str(claim.attempt + 1))]
-    if len(annotations[EVENT].encode()) <= binding.LONGEST_VARIABLE:
-        variables.append({"name": "PENSTOCK_EVENT", "valueFrom": binding.annotation_reference(EVENT)})
+    if len(annotations[job_annotations.EVENT].encode()) <= binding.LONGEST_VARIABLE:
+        variables.append({"name": "PENSTOCK_EVENT", "valueFrom": binding.annotation_reference(job_annotations.EVENT)})
     for attribute, suffix in _VARIABLES.items():
         text = scope.attributes.get(attribute)
         if text is not None and "\0" not in text and len(text.encode()) <= _LARGEST_ATTRIBUTE:
             variables.append(_literal(f"EVENT_{suffix}", text))
-    if DATA in annotations:
-        variables.append({"name": "PENSTOCK_EVENT_DATA", "valueFrom": binding.annotation_reference(DATA)})
-    if TRACE_PARENT in annotations:
-        variables.append({"name": "TRACEPARENT", "value": annotations[TRACE_PARENT]})
+    if job_annotations.EVENT_DATA in annotations:
+        variables.append(
+            {"name": "PENSTOCK_EVENT_DATA", "valueFrom": binding.annotation_reference(job_annotations.EVENT_DATA)}
+        )
+    if job_annotations.TRACEPARENT in annotations:
+        variables.append({"name": "TRACEPARENT", "value": annotations[job_annotations.TRACEPARENT]})
         state = scope.attributes.get("tracestate", "")
         if _TRACE_STATE.fullmatch(state):
             variables.append({"name": job_texts.TRACE_STATE, "value": state.replace("$", "$$")})

@@ -9,8 +9,9 @@ from tests.support.ledgers import ListLedger
 from tests.unit.controllers.eventjob.manifests import event_text
 from tests.unit.controllers.factories import NOW, UID
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ClaimsCluster, Poll
+from workers.api import job_annotations
 from workers.api.kinds import EVENT_JOB, JOB, Object, Ref
-from workers.controllers.eventjob import decide, jobs
+from workers.controllers.eventjob import decide
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimLedger, ClaimOrder
 from workers.decision.plan import Plan
 from workers.decision.snapshot import Reading, Snapshot, TriggerSample
@@ -140,4 +141,4 @@ class EventCluster(ClaimsCluster):
         return int(self.owner["spec"]["concurrency"]["total"])
 
     def item_of(self, job: Object) -> str:
-        return str(orjson.loads(job["metadata"]["annotations"][jobs.EVENT])["id"])
+        return str(orjson.loads(job["metadata"]["annotations"][job_annotations.EVENT])["id"])

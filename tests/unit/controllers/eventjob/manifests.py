@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from tests.unit.controllers.factories import UID, condition, micros
+from workers.api import job_annotations
 from workers.api.kinds import EVENT_JOB, JOB, Object, Ref
 from workers.controllers.claims import binding
 from workers.controllers.eventjob import jobs
@@ -65,7 +66,7 @@ def job_of(
         "namespace": "default",
         "uid": f"uid-{name}",
         "resourceVersion": "9",
-        "annotations": {binding.CLAIM: held.id, binding.ATTEMPT: str(held.attempt)},
+        "annotations": {job_annotations.CLAIM: held.id, job_annotations.CLAIM_ATTEMPT: str(held.attempt)},
         "finalizers": [binding.FINALIZER] if bound else [],
         **({"deletionTimestamp": "2026-03-01T12:00:00Z"} if deleted else {}),
     }

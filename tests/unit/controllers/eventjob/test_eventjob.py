@@ -17,6 +17,7 @@ from tests.unit.controllers.eventjob.manifests import (
     snapshot,
 )
 from tests.unit.controllers.factories import NOW, UID, at, condition, micros
+from workers.api import job_annotations
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.eventjob import decide, jobs
@@ -124,7 +125,10 @@ def test_a_first_reading_orders_claims_and_every_claim_gets_a_job() -> None:
     assert order
     assert (order.of, order.limit) == ("events", 3)
     plan = decide(snapshot(event_job(), ledger(claim("1-0"), claim("2-0"))), NOW)
-    assert [orjson.loads(each["metadata"]["annotations"][jobs.EVENT])["id"] for each in created(plan)] == ["1-0", "2-0"]
+    assert [orjson.loads(each["metadata"]["annotations"][job_annotations.EVENT])["id"] for each in created(plan)] == [
+        "1-0",
+        "2-0",
+    ]
     assert ready(plan)[0] == "True"
     assert reasons(plan) == ["EventJobReady"]
 
@@ -487,7 +491,7 @@ def test_a_job_is_its_template_with_the_event() -> None:
         "metadata": {
             "name": jobs.name({"name": "orders", "uid": UID}, claim("1-0")),
             "namespace": "default",
-            "labels": {"team": "a", jobs.LABEL: "orders"},
+            "labels": {"team": "a", job_annotations.EVENT_JOB: "orders"},
             "annotations": {"note": "n", **carried},
             "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
             "finalizers": ["penstock.dev/claim"],
@@ -496,7 +500,7 @@ def test_a_job_is_its_template_with_the_event() -> None:
             "ttlSecondsAfterFinished": 3600,
             "backoffLimit": 0,
             "template": {
-                "metadata": {"labels": {"pod": "b", jobs.LABEL: "orders"}, "annotations": carried},
+                "metadata": {"labels": {"pod": "b", job_annotations.EVENT_JOB: "orders"}, "annotations": carried},
                 "spec": {
                     "containers": [{"name": "main", "image": "x", "env": variables, "volumeMounts": [mount]}],
                     "restartPolicy": "Never",
@@ -514,8 +518,8 @@ def test_a_job_has_the_event_in_every_container() -> None:
     job = build(claim("1-0", item=text, attempt=1))
     metadata, pod = job["metadata"], job["spec"]["template"]["spec"]
     assert metadata["finalizers"] == [binding.FINALIZER]
-    assert metadata["labels"] == {jobs.LABEL: "orders"}
-    assert orjson.loads(metadata["annotations"][jobs.EVENT])["data"] == {"total": 12}
+    assert metadata["labels"] == {job_annotations.EVENT_JOB: "orders"}
+    assert orjson.loads(metadata["annotations"][job_annotations.EVENT])["data"] == {"total": 12}
     assert job["spec"]["ttlSecondsAfterFinished"] == 3600
     variables = {each["name"]: each.get("value") or each["valueFrom"] for each in pod["containers"][0]["env"]}
     assert variables["PENSTOCK_EVENT_ID"] == "4711"
@@ -524,9 +528,9 @@ def test_a_job_has_the_event_in_every_container() -> None:
     assert variables["PENSTOCK_EVENT_DATA"] == {
         "fieldRef": {"fieldPath": "metadata.annotations['penstock.dev/event-data']"}
     }
-    assert metadata["annotations"][jobs.DATA] == '{"total": 12}'
+    assert metadata["annotations"][job_annotations.EVENT_DATA] == '{"total": 12}'
     assert (variables["PENSTOCK_CLAIM"], variables["PENSTOCK_ATTEMPT"]) == ("1-0", "2")
-    assert variables["TRACEPARENT"] == metadata["annotations"][jobs.TRACE_PARENT]
+    assert variables["TRACEPARENT"] == metadata["annotations"][job_annotations.TRACEPARENT]
     [volume] = pod["volumes"]
     assert volume["downwardAPI"]["items"][0]["path"] == "event"
 
@@ -580,7 +584,7 @@ def test_an_event_of_the_length_of_a_variable_is_one(more: int, given: bool) -> 
     empty = orjson.loads(event_text("1", data=""))
     spare = binding.LONGEST_VARIABLE - len(orjson.dumps(empty))
     job = build(claim("1-0", item=event_text("1", data="x" * (spare + more))))
-    annotation = job["metadata"]["annotations"][jobs.EVENT]
+    annotation = job["metadata"]["annotations"][job_annotations.EVENT]
     assert len(annotation) == binding.LONGEST_VARIABLE + more
     names = {each["name"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert ("PENSTOCK_EVENT" in names) is given

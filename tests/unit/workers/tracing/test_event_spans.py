@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.tables import for_each
+from workers.api import job_annotations
 from workers.api.kinds import SCALED_JOB, Object, Ref
 from workers.tracing import event_spans, trace_context
 from workers.tracing.event_spans import CreationMoments, EventSpan
@@ -22,9 +23,13 @@ EIGHT = 1_772_352_000_000_000
 
 
 def job(push: trace_context.TraceContext | None = PUSH, claim: str = "1772352000000-0", **more: Any) -> Object:
-    annotations = {event_spans.CLAIM: claim, event_spans.ATTEMPT: more.pop("attempt", "0"), **more.pop("noted", {})}
+    annotations = {
+        job_annotations.CLAIM: claim,
+        job_annotations.CLAIM_ATTEMPT: more.pop("attempt", "0"),
+        **more.pop("noted", {}),
+    }
     if push:
-        annotations[trace_context.ANNOTATION] = push.text
+        annotations[job_annotations.TRACEPARENT] = push.text
     metadata = {"name": "work-1", "namespace": "default", "uid": "u1", "annotations": annotations}
     return {"metadata": {**metadata, "creationTimestamp": "2026-03-01T08:00:01Z"}, **more}
 
@@ -103,13 +108,13 @@ ENDS: dict[str, tuple[Object, list[Object], dict[str, tuple[float, float]], str]
     ),
     "without pods the Job's own times": (job(**ended()), [], {"wait": (1, 2), "run": (2, 9)}, ""),
     "the stamp of the creation is more exact than the API server's second": (
-        job(noted={event_spans.CREATED: str(EIGHT + 1_700_000)}, **ended()),
+        job(noted={job_annotations.TRACED_FROM: str(EIGHT + 1_700_000)}, **ended()),
         [pod("03", "05")],
         {"wait": (1.7, 3), "run": (3, 5)},
         "",
     ),
     "a container that began in the same second as its Job did not begin before it": (
-        job(noted={event_spans.CREATED: str(EIGHT + 3_700_000)}, **ended()),
+        job(noted={job_annotations.TRACED_FROM: str(EIGHT + 3_700_000)}, **ended()),
         [pod("03", "03")],
         {"wait": (3.7, 3.7), "run": (3.7, 3.7)},
         "",
@@ -153,7 +158,7 @@ def test_times_are_in_order_whatever_the_clocks_say(
     clocks: tuple[int, int, int, int], ran: list[tuple[str, str]], stamped: bool
 ) -> None:
     """Clocks of several machines may differ by minutes; a span never ends before it begins, or before its causes."""
-    stamp = {event_spans.CREATED: str(EIGHT + clocks[2])} if stamped else {}
+    stamp = {job_annotations.TRACED_FROM: str(EIGHT + clocks[2])} if stamped else {}
     body = job(noted=stamp, **ended())
     before = event_spans.of_creation(OWNER, body, CreationMoments(*(EIGHT + each for each in clocks)))
     after = event_spans.of_end(OWNER, body, [pod(*each) for each in ran])

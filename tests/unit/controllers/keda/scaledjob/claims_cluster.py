@@ -10,7 +10,7 @@ import orjson
 
 from tests.support.ledgers import ListLedger
 from tests.unit.controllers.factories import NOW, at, child, micros, scaled_job
-from workers.api import conditions
+from workers.api import conditions, job_annotations
 from workers.api.kinds import JOB, SCALED_JOB, Object, Ref
 from workers.controllers.claims import binding
 from workers.controllers.keda.scaledjob import decide
@@ -330,7 +330,7 @@ class ClaimsCluster:
 
 
 def item_of(job: Object) -> str:
-    return str(job["metadata"]["annotations"][binding.ITEM])
+    return str(job["metadata"]["annotations"][job_annotations.ITEM])
 
 
 def claim(id: str, **more: Any) -> ClaimedItem:
@@ -347,7 +347,11 @@ def bound(
     """The Job of a claim. deleted: it is on its way out. free: nothing keeps it."""
     entry = child(name(id, attempt), *ended, **more)
     assert entry.body is not None
-    annotations = {**entry.body["metadata"]["annotations"], binding.CLAIM: id, binding.ATTEMPT: str(attempt)}
+    annotations = {
+        **entry.body["metadata"]["annotations"],
+        job_annotations.CLAIM: id,
+        job_annotations.CLAIM_ATTEMPT: str(attempt),
+    }
     metadata = {
         **entry.body["metadata"],
         "annotations": annotations,

@@ -7,6 +7,7 @@ from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, child, gone, micros, sample, scaled_job, snapshot
 from tests.unit.controllers.keda.scaledjob.claims_cluster import ANNOTATION, OF, TRIGGER, bound, claim, name
 from tests.unit.controllers.plans import condition, statuses
+from workers.api import job_annotations
 from workers.api.kinds import Object
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules
@@ -130,7 +131,12 @@ def test_a_job_is_given_its_item() -> None:
     template = {"metadata": {"annotations": {"mine": "1"}}, "spec": pod}
     job = {"metadata": {"name": "work-1", "annotations": {"a": "b"}}, "spec": {"template": template}}
     made = binding.bind(job, ClaimedItem("7", 2, 1, "item", "json"))
-    given = {binding.CLAIM: "7", binding.ATTEMPT: "2", binding.ITEM: "item", binding.ENCODING: "json"}
+    given = {
+        job_annotations.CLAIM: "7",
+        job_annotations.CLAIM_ATTEMPT: "2",
+        job_annotations.ITEM: "item",
+        job_annotations.ITEM_ENCODING: "json",
+    }
     assert made["metadata"]["annotations"] == {"a": "b", **given}
     assert made["metadata"]["finalizers"] == [binding.FINALIZER]
     assert made["spec"]["template"]["metadata"]["annotations"] == {"mine": "1", **given}
