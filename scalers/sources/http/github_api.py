@@ -12,7 +12,7 @@ import orjson
 
 from penstock.extras import needed
 from penstock.scaler import SourceError
-from scalers.sources.http.web import HttpAnswer, Session, WebSource
+from scalers.sources.http.web import NEW, HttpAnswer, Session, WebSource
 from workers.newest_entries import remember
 
 #: The extra that brings the library for an app's signature.
@@ -77,13 +77,15 @@ class ResponseCache:
     """The cached answers of one account.
 
     pages: by request. counts: the last ones, by question. barred: instant (seconds since the epoch) until which the
-    rate limit is exhausted. token, expires: an app's token, and the instant at which it is replaced.
+    rate limit is exhausted. token, issued, expires: an app's token, and the instants at which it was issued and is
+    replaced.
     """
 
     pages: OrderedDict[str, Page] = field(default_factory=OrderedDict)
     counts: OrderedDict[Hashable, float] = field(default_factory=OrderedDict)
     barred: float = 0.0
     token: str = ""
+    issued: float = 0.0
     expires: float = 0.0
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -95,6 +97,11 @@ class ResponseCache:
     def keep_count(self, question: Hashable, count: float) -> None:
         """Caches a count, for when the rate limit is exhausted."""
         remember(self.counts, question, count, _KEPT)
+
+    def refused(self, token: str) -> None:
+        """Forgets an app's token that the server refuses: it may have been revoked before its end."""
+        if token == self.token and time.time() - self.issued >= NEW:
+            self.expires = 0.0
 
 
 class GitHub:
@@ -131,10 +138,13 @@ class GitHub:
             raise self._limited()
         key = f"{path}?{query}"
         known = memory.pages.get(key) if self._etags else None
-        headers = {**_HEADERS, "Authorization": f"Bearer {await self._token()}"}
+        token = await self._token()
+        headers = {**_HEADERS, "Authorization": f"Bearer {token}"}
         answer = await self._source.request(
             self._session, path, query, headers={**headers, "If-None-Match": known.etag} if known else headers
         )
+        if answer.status == 401:
+            memory.refused(token)
         if answer.status == 304 and known:
             return known
         if answer.status == 404:
@@ -161,7 +171,7 @@ class GitHub:
                 with self._source.understanding(_OURS):
                     content: Any = orjson.loads(answer.body)
                     ends = datetime.fromisoformat(content["expires_at"]).timestamp()
-                    memory.token, memory.expires = str(content["token"]), ends - _EARLY
+                    memory.token, memory.issued, memory.expires = str(content["token"]), time.time(), ends - _EARLY
             return memory.token
 
     def _check(self, answer: HttpAnswer) -> None:

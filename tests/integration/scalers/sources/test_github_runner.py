@@ -223,6 +223,21 @@ async def test_an_apps_token_is_replaced_before_it_ends(fake: Fake, connections:
     assert all(one.method == "POST" for one in fake.asked[::2])
 
 
+@cases(("old enough", 0.0, 1.0), ("just issued", 60.0, None))
+async def test_an_apps_token_that_is_refused_is_replaced_unless_it_is_new(
+    new: float, replaced: float | None, fake: Fake, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scalers.sources.http.github_api.NEW", new)
+    fake.repos = {"one": {1: ("queued", [job()])}}
+    asking = scaler(fake, {"appKey": PEM}, applicationID="42", installationID="7")
+    assert await count(connections, asking) == 1.0
+    fake.token = "of-another-day"
+    assert str(await count(connections, asking)).endswith("answered 401")
+    later = await count(connections, asking)
+    assert later == replaced if replaced else str(later).endswith("answered 401")
+    assert [request.method for request in fake.asked].count("POST") == (2 if replaced else 1)
+
+
 async def test_a_wrong_token_is_an_error_that_does_not_tell_it(fake: Fake, connections: Connections) -> None:
     answer = await count(connections, scaler(fake, {"personalAccessToken": "wrong-one"}))
     assert str(answer).endswith("answered 401")
