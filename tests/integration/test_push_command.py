@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from deploy.local import private_files
+from deploy.local.home import Home
 from penstock.cloudevents import wrong
 from tests.support.tables import cases
 from tests.unit.cli.conftest import Type, _clean_environment, cluster, penstock
@@ -151,11 +152,26 @@ def test_what_finds_no_room_is_refused(
     assert len(pushed(server)) == 3
 
 
-def test_an_eventjob_of_that_name_is_told(cluster: FakeCluster, penstock: Type, server: redis.Redis) -> None:
+@cases(("no gateway is known", False), ("its address is in the home", True))
+def test_an_eventjob_of_that_name_is_told(
+    known: bool,
+    cluster: FakeCluster,
+    penstock: Type,
+    server: redis.Redis,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "elsewhere"))
+    file = Home(tmp_path / "elsewhere").gateway_url
+    if known:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("http://127.0.0.1:8080\n")
     cluster.add(EVENT_JOB, "orders")
     done = penstock("push", "orders")
     assert (done.code, done.out) == (1, "")
     assert "no ScaledJob called orders, but an EventJob: push to it with --gateway URL" in done.err
+    assert (f"in {file}" in done.err) == known
+    assert ("penstock up" in done.err) == known
 
 
 @cases(

@@ -162,7 +162,7 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
     try:
         body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     except NotFound:
-        raise UserError(await _no_scaledjob(cluster, ref)) from None
+        raise UserError(await _no_scaledjob(cluster, ref, homes)) from None
     lookups = Lookups(cluster.get, cluster.request, own_namespace=settings.own_namespace)
     triggers = Triggers(
         lookups=lookups,
@@ -190,15 +190,17 @@ async def _scaler(cluster: "Cluster", ref: Ref, trigger: str, settings: "Setting
     return found[0]
 
 
-async def _no_scaledjob(cluster: "Cluster", ref: Ref) -> str:
+async def _no_scaledjob(cluster: "Cluster", ref: Ref, homes: Sequence[Path]) -> str:
+    from deploy.local.home import Home
+
     missing = f"namespace {ref.namespace} has no ScaledJob called {ref.name}"
     try:
         await cluster.request("GET", EVENT_JOB.path(ref.namespace, ref.name))
     except ClusterError:
         return missing
-    return (
-        f"{missing}, but an EventJob: push to it with --gateway URL (that of `penstock up` is in .penstock/gateway.url)"
-    )
+    files = (Home(home).gateway_url for home in homes)
+    found = next((f" (that of `penstock up` is in {file})" for file in files if file.is_file()), "")
+    return f"{missing}, but an EventJob: push to it with --gateway URL{found}"
 
 
 async def _push(
