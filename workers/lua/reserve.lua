@@ -8,8 +8,8 @@
 -- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs whose grant
 --       is never taken back, 7 '1' to give back nothing, else '0', 8 seconds that an unused ledger is kept, 9 seconds
 --       for which what others wanted counts, 10 the decision, then per ledger its limit
--- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of
---       objects that wait for what was given back, those that have waited longest first}
+-- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of a
+--       few objects that wait for what was given back, those that have waited longest first}
 -- Replay: reserving again for the same decision changes nothing.
 -- include: clock
 -- include: generation
@@ -18,59 +18,97 @@ local now = clock(ARGV[1])
 local me, uid, alive, wanted = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local held, keep = tonumber(ARGV[6]), ARGV[7] == '1'
 local seconds, believed, decision = tonumber(ARGV[8]), tonumber(ARGV[9]) * 1000000, ARGV[10]
+-- Waiting objects that are answered: one waits for a place, and thousands would have to be sorted and sent.
+local WOKEN = 16
 
-local function parse(value)
-  local of, reserved, wants, us = string.match(value, '^(%S*) (%d+) (%d+) (%d+)$')
-  return of and { uid = of, reserved = tonumber(reserved), wanted = tonumber(wants), us = tonumber(us) }
+-- Returns the entries of a ledger but our own: names, and by their places what is reserved and wished for; and our own.
+-- Nothing if it must be filled first. A ledger may have thousands of entries, and a table for each costs most of all.
+local function read(key, generation)
+  local names, reserved, wishes, seeded, mine = {}, {}, {}, false, nil
+  local all = redis.call('HGETALL', key)
+  for f = 1, #all, 2 do
+    local name, value = all[f], all[f + 1]
+    if name == '#' then
+      seeded = value == generation
+    else
+      local has, wants, us = string.match(value, '^%S* (%d+) (%d+) (%d+)$')
+      -- recount.lua drops what cannot be read.
+      if not has then return nil end
+      has, wants = tonumber(has), tonumber(wants)
+      if name == me then
+        mine = { uid = string.match(value, '^%S*'), reserved = has, wanted = wants }
+      else
+        local place = #names + 1
+        names[place], reserved[place] = name, has
+        wishes[place] = now - us < believed and math.max(wants, has) or has
+      end
+    end
+  end
+  if not seeded then return nil end
+  return { names = names, reserved = reserved, wishes = wishes, mine = mine }
 end
 
 -- Max-min fairness: returns the share to which all wishes can be granted, and how many above it may have one more.
-local function level(wishes, limit)
-  table.sort(wishes)
-  local left, count = limit, #wishes
-  for _, wish in ipairs(wishes) do
+local function level(others, limit)
+  -- Many objects have few different wishes.
+  local times, different = { [wanted] = 1 }, { wanted }
+  for _, wish in ipairs(others) do
+    if not times[wish] then different[#different + 1] = wish end
+    times[wish] = (times[wish] or 0) + 1
+  end
+  table.sort(different)
+  local left, count = limit, #others + 1
+  for _, wish in ipairs(different) do
     local share = math.floor(left / count)
     if wish > share then
       return share, left - share * count
     end
-    left = left - wish
-    count = count - 1
+    left = left - wish * times[wish]
+    count = count - times[wish]
   end
   return nil, 0
 end
 
 -- Returns by object when it had its last turn (us, 0: never), and the decision that took our own.
-local function turns_of(key, known)
-  local turns, by = {}, nil
+local function turns_of(key, names)
+  local turns, kept, by = {}, {}, nil
   local all = redis.call('HGETALL', key)
   for f = 1, #all, 2 do
-    local us, of = string.match(all[f + 1], '^(%d+) (.*)$')
-    if all[f] == me or known[all[f]] then
-      local turn = tonumber(us) or 0
-      -- One that is still to come was taken before the clock was set back: it counts as the longest ago.
-      turns[all[f]] = turn <= now and turn or 0
-      by = all[f] == me and of or by
-    else
-      redis.call('HDEL', key, all[f])
+    local turn = tonumber(string.match(all[f + 1], '^%d+')) or 0
+    -- One that is still to come was taken before the clock was set back: it counts as the longest ago.
+    turns[all[f]] = turn <= now and turn or 0
+    if all[f] == me then by = string.match(all[f + 1], '^%d+ (.*)$') end
+  end
+  local known = turns[me] and 1 or 0
+  for _, name in ipairs(names) do
+    if turns[name] then known = known + 1 end
+  end
+  if known < #all / 2 then
+    for _, name in ipairs(names) do kept[name] = true end
+    for name in pairs(turns) do
+      if name ~= me and not kept[name] then redis.call('HDEL', key, name) end
     end
   end
   return turns, by
 end
 
--- Appends the objects that wish for more than they have, those whose turn was longest ago first.
-local function add_waiting(waiting, known, turns)
-  local found = {}
-  for other, entry in pairs(known) do
-    if entry.wish > entry.reserved then
-      found[#found + 1] = other
+-- Appends the objects that wish for more than they have, those whose turn was longest ago first, as far as they are
+-- answered.
+local function add_waiting(waiting, others, turns)
+  local first = #waiting + 1
+  for place, name in ipairs(others.names) do
+    if others.wishes[place] > others.reserved[place] then
+      local turn, at = turns[name] or 0, math.min(#waiting, WOKEN) + 1
+      while at > first do
+        local other = waiting[at - 1]
+        local its = turns[other] or 0
+        if its < turn or (its == turn and other < name) then break end
+        waiting[at] = other
+        at = at - 1
+      end
+      waiting[at] = name
+      waiting[WOKEN + 1] = nil
     end
-  end
-  table.sort(found, function(one, other)
-    local first, second = turns[one] or 0, turns[other] or 0
-    return first < second or (first == second and one < other)
-  end)
-  for _, other in ipairs(found) do
-    waiting[#waiting + 1] = other
   end
 end
 
@@ -79,43 +117,27 @@ local generation = generation_of(KEYS[1]) or ''
 local grants, takes, competitors, turns_in, before, fades = {}, {}, {}, {}, 0, false
 for i = 1, limits do
   local key, limit = KEYS[1 + i], tonumber(ARGV[10 + i])
-  local all = redis.call('HGETALL', key)
-  local seeded, others, wishes, mine = false, 0, { wanted }, nil
-  local known = {}
-  for f = 1, #all, 2 do
-    if all[f] == '#' then
-      seeded = all[f + 1] == generation
-    elseif not parse(all[f + 1]) then
-      -- recount.lua drops what cannot be read.
-      return { 'unknown', i - 1 }
-    elseif all[f] == me then
-      mine = parse(all[f + 1])
-    else
-      local entry = parse(all[f + 1])
-      others = others + entry.reserved
-      entry.wish = now - entry.us < believed and math.max(entry.wanted, entry.reserved) or entry.reserved
-      wishes[#wishes + 1] = entry.wish
-      known[all[f]] = entry
-    end
-  end
-  if not seeded then
+  local others = read(key, generation)
+  if not others then
     return { 'unknown', i - 1 }
   end
-  competitors[i] = known
-  local share, extra = level(wishes, limit)
+  competitors[i] = others
+  local mine, sum = others.mine, 0
+  for _, has in ipairs(others.reserved) do sum = sum + has end
+  local share, extra = level(others.wishes, limit)
   local reserved = mine and mine.uid == uid and mine.reserved or 0
   before = math.max(before, reserved)
   if share then
     fades = fades or (mine and mine.wanted > share and wanted <= share)
-    for _, entry in pairs(known) do
-      extra = entry.reserved > share and extra - 1 or extra
+    for _, has in ipairs(others.reserved) do
+      extra = has > share and extra - 1 or extra
     end
     if share < wanted and extra > 0 then
-      local turns, by = turns_of(KEYS[1 + limits + i], known)
+      local turns, by = turns_of(KEYS[1 + limits + i], others.names)
       turns_in[i] = turns
       local earlier = 0
-      for other, entry in pairs(known) do
-        if entry.reserved <= share and entry.wish > share and (turns[other] or 0) < (turns[me] or 0) then
+      for place, name in ipairs(others.names) do
+        if others.reserved[place] <= share and others.wishes[place] > share and (turns[name] or 0) < (turns[me] or 0) then
           earlier = earlier + 1
         end
       end
@@ -126,7 +148,7 @@ for i = 1, limits do
   end
   -- A grant for claimed items or existing Jobs stays, even beyond a fair share: they cannot be given back.
   share = math.max(share or wanted, math.min(held, reserved))
-  grants[i] = math.max(alive, math.min(wanted, share, limit - others))
+  grants[i] = math.max(alive, math.min(wanted, share, limit - sum))
 end
 local granted = math.max(alive, math.min(unpack(grants)))
 local reserved = keep and math.max(granted, before) or granted
@@ -145,7 +167,7 @@ for i = 1, limits do
   end
   redis.call('EXPIRE', turns, seconds)
   if reserved < before or fades then
-    add_waiting(waiting, competitors[i], turns_in[i] or turns_of(turns, competitors[i]))
+    add_waiting(waiting, competitors[i], turns_in[i] or turns_of(turns, competitors[i].names))
   end
 end
 return { 'granted', granted, waiting }

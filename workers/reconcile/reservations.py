@@ -31,8 +31,6 @@ BELIEVED = 30
 SETTLED = 180
 #: Seconds between two recounts of one ledger by one process.
 RECOUNT = 5.0
-#: Waiting objects that are marked when room is given back.
-WOKEN = 16
 
 _RESERVE, _RECOUNT = (Script(load("workers", name), ours=True) for name in ("reserve", "recount"))
 
@@ -74,7 +72,7 @@ class Reservations:
         while True:
             answer = await _RESERVE(self._client, names, args)
             if answer[0] == b"granted":
-                if waiting := [key.decode() for key in answer[2][:WOKEN]]:
+                if waiting := [key.decode() for key in answer[2]]:
                     marked = await self._lane.mark(waiting)
                     await self._notify({self._lane.name: marked.notifications})
                 return int(answer[1])

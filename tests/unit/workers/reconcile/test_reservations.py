@@ -282,6 +282,29 @@ async def test_who_wants_no_more_than_its_share_lets_the_others_go(rig):
     assert [await rig.ask(name, 5) for name in "ac"] == [0, 1]
 
 
+async def test_of_many_that_wait_those_that_waited_longest_are_told(client):
+    """A server that sorts and sends thousands of them keeps everybody else waiting."""
+    ledgers = [("{x}:cap", 2, "one"), ("{x}:other", 3, "two")]
+    turns = {}
+    for ledger, _, label in ledgers:
+        await client.hset(ledger, mapping={"#": "", "holder": "uid 2 2 1000000"})
+        # Two had their turns at the same moment: names decide.
+        turns[label] = {f"{label}-{n:03}": 1_000 + (n * 37 % 100) // 2 for n in range(100)}
+        await client.hset(ledger, mapping=dict.fromkeys(turns[label], "uid 0 1 1000000"))
+        await client.hset(f"{ledger}:turns", mapping={name: f"{us} 1" for name, us in turns[label].items()})
+        await client.hset(f"{ledger}:turns", "gone", "1 1")
+    names = ["{x}:generation", *(name for name, *_ in ledgers), *(f"{name}:turns" for name, *_ in ledgers)]
+    answer = await module._RESERVE(client, names, [10**6, "holder", "uid", 0, 0, 0, 0, 60, 60, 9, 2, 3])
+    longest = sorted(turns["one"], key=lambda name: (turns["one"][name], name))
+    assert [name.decode() for name in answer[2]] == longest[:16]
+    assert not await client.hexists("{x}:cap:turns", "gone")
+    await client.hset("{x}:cap", mapping=dict.fromkeys(longest[5:], "uid 0 0 1000000"))
+    await client.hset("{x}:cap", "holder", "uid 2 2 1000000")
+    answer = await module._RESERVE(client, names, [10**6, "holder", "uid", 0, 0, 0, 0, 60, 60, 10, 2, 3])
+    others = sorted(turns["two"], key=lambda name: (turns["two"][name], name))
+    assert [name.decode() for name in answer[2]] == [*longest[:5], *others[:11]]
+
+
 async def test_the_turn_of_an_object_that_is_gone_is_forgotten(rig, monkeypatch):
     monkeypatch.setattr(module, "RECOUNT", 0.0)
     rig.limit = 1
