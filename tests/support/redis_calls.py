@@ -27,6 +27,17 @@ async def _counted(client: redis.Redis) -> dict[str, int]:
     return {name.removeprefix("cmdstat_"): int(each["calls"]) for name, each in stats.items()}
 
 
+async def at_rest(client: redis.Redis, connections: int = 8) -> None:
+    """Opens so many connections of the client's pool: opening one is a round by itself.
+
+    How many are open otherwise depends on which answers came before which commands.
+    """
+    pool = client.connection_pool
+    taken = [await pool.get_connection() for _ in range(connections)]
+    for connection in taken:
+        await pool.release(connection)
+
+
 @contextmanager
 def rounds_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Counts how often in a row this process waits for a server: the commands of each round, sent before an answer.

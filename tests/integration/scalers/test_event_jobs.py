@@ -11,7 +11,7 @@ from penstock.client import beside
 from tests.integration.scalers.test_wakeups import connected, ready, running, until, wakeups_of
 from tests.integration.scalers.world import KEYS, Polling, World, build, redis_trigger, scaled_job
 from tests.support.event_jobs import event_of
-from tests.support.redis_calls import rounds_of
+from tests.support.redis_calls import at_rest, rounds_of
 from tests.support.tables import cases
 from workers.api.kinds import EVENT_JOB, Object, Ref
 from workers.cache.store import ObjectVersion
@@ -186,6 +186,7 @@ async def test_an_event_at_rest_is_claimed_after_few_waits_for_the_broker(
         await poll(polling)
         await push(world.client, "2")
         await world.poll.mark([REF.key])
+        await at_rest(world.client)
         with rounds_of(monkeypatch) as rounds:
             await polling.once()
         [reading] = await world.readings.get_many([REF.key])
