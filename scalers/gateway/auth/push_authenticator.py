@@ -5,6 +5,7 @@ import hmac
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from scalers.auth.lookups import Lookups
@@ -112,15 +113,17 @@ class PushAuthenticator:
     async def _bearer(self, target: PushTarget, given: str, place: SecretKeySelector) -> Pusher | None:
         if not given:
             return None
+        short = False
         async for text in self._texts(target, place):
-            if len(text.encode()) < SHORTEST:
-                raise UserError(f"{_where(target, place)} has fewer than {SHORTEST} bytes: a token is longer")
-            if _same_token(given, text):
+            short = len(text.encode()) < SHORTEST
+            if not short and _same_token(given, text):
                 return Pusher("bearer", f"{place.name}/{place.key}")
+        if short:
+            raise UserError(f"{_where(target, place)} has fewer than {SHORTEST} bytes: a token is longer")
         return None
 
     async def _signature(self, target: PushTarget, request: PushRequest, wanted: Signature) -> Pusher:
-        refused = SignatureRefused("there is no secret")
+        refused: SignatureRefused | UserError = SignatureRefused("there is no secret")
         async for secret in self._texts(target, wanted.secret):
             try:
                 made = signatures.verify(
@@ -132,7 +135,8 @@ class PushAuthenticator:
                     tolerance=wanted.tolerance_seconds,
                 )
             except SecretUnusable as error:
-                raise UserError(f"{_where(target, wanted.secret)} {error}") from error
+                refused = UserError(f"{_where(target, wanted.secret)} {error}")
+                continue
             except SignatureRefused as error:
                 refused = error
                 continue
@@ -153,9 +157,15 @@ class PushAuthenticator:
         return Pusher("signature", name, delivery, proof)
 
     async def _texts(self, target: PushTarget, place: SecretKeySelector) -> AsyncIterator[str]:
-        """Yields the entry as it is in the cache; then, if a caller goes on, as it is now, if that differs."""
-        known = await self._text(target, place, EVER)
-        yield known
+        """Yields the entry as it is in the cache; then, if a caller goes on, as it is now, if that differs.
+
+        Raises UserError for an entry that does not exist now.
+        """
+        known = None
+        with suppress(UserError):
+            known = await self._text(target, place, EVER)
+        if known is not None:
+            yield known
         fresh = await self._text(target, place, self._lookups.now() - STALE)
         if fresh != known:
             yield fresh

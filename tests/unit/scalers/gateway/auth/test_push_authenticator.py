@@ -150,6 +150,24 @@ async def test_a_rotated_token_counts_at_once_and_wrong_ones_read_no_more_often(
     assert len(stage.cluster.asked) == reads
 
 
+@cases(("that was missing", {}), ("that was too short", {"ci": "short"}))
+async def test_a_token_that_was_mended_counts_at_once(before: dict[str, str], stage: Stage) -> None:
+    stage.cluster.secret("pushers", "team", other=OTHER, **before)
+    await stage.refused(target(BEARER), request(TOKEN))
+    stage.cluster.secret("pushers", "team", other=OTHER, ci=TOKEN)
+    stage.cluster.now += 10
+    assert (await stage.auth.identify(target(BEARER), request(TOKEN))).method == "bearer"
+
+
+@cases(("that was missing", {}), ("that was too short", {"github": "short"}))
+async def test_a_signing_secret_that_was_mended_counts_at_once(before: dict[str, str], stage: Stage) -> None:
+    stage.cluster.secret("pushers", "team", other=OTHER, **before)
+    await stage.refused(target(GITHUB_SIGNED), github())
+    stage.cluster.secret("pushers", "team", github=GITHUB.secret)
+    stage.cluster.now += 10
+    assert (await stage.auth.identify(target(GITHUB_SIGNED), github())).method == "signature"
+
+
 async def test_a_short_token_is_refused_and_named_in_the_log_once(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
