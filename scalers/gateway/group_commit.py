@@ -106,7 +106,8 @@ class GroupCommit:
         """Adds the events, all or none, and returns each one's outcome once they are as durable as the settings say.
 
         proof: the signature of the request; its events are accepted once, even if the channel has forgotten them.
-        Raises RequestRefused: 429 without room, 503 if the broker is away, refuses or does not confirm in time.
+        Raises RequestRefused: 413 for more events than the channel ever has room for, 429 without room now, 503 if the
+        broker is away, refuses or does not confirm in time.
         """
         if not events:
             return []
@@ -256,7 +257,9 @@ class _Group:
         for request, outcome in zip(script, outcomes, strict=True):
             if request.answer.done():
                 continue
-            if outcome == -1:
+            if isinstance(outcome, int) and outcome > 0:
+                request.answer.set_exception(_never(request.channel, outcome))
+            elif outcome == -1:
                 surplus = waiting + request.events - request.channel.limits.events
                 after = rate.seconds_until(now, accepted, waiting, surplus)
                 request.answer.set_exception(_full(request.channel, waiting, after))
@@ -264,7 +267,7 @@ class _Group:
                 request.answer.set_exception(unconfirmed)
             else:
                 request.answer.set_result([entry.decode() if isinstance(entry, bytes) else entry for entry in outcome])
-        entries = [entry for outcome in outcomes if outcome != -1 for entry in outcome]
+        entries = [entry for outcome in outcomes if not isinstance(outcome, int) for entry in outcome]
         duplicates = sum(not entry for entry in entries)
         PUSHED.labels("accepted").inc(len(entries) - duplicates)
         PUSHED.labels("duplicates").inc(duplicates)
@@ -309,6 +312,12 @@ def _arguments(events: Sequence[Event], proof: SignatureProof | None) -> list[st
         for name_and_value in event.items():
             args += name_and_value
     return args
+
+
+def _never(channel: Channel, new: int) -> RequestRefused:
+    most = channel.limits.events
+    detail = f"a request with {new} new events, and {most} may be not done (maxEvents): push fewer at once"
+    return refused(413, "too-many-events", detail)
 
 
 def _full(channel: Channel, waiting: int, after: int) -> RequestRefused:

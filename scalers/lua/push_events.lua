@@ -9,7 +9,8 @@
 --       ('' and 0 without one), the number of its events, and of each event its digest, the number of its texts, and
 --       its names and values
 -- Answer: {events that are not done, accepted since the beginning, notifications to send, then for each request an
---         array of its events' entries, '' for an event that was seen before, or -1 if there was no room for it}
+--         array of its events' entries, '' for an event that was seen before, or -1 if there was no room for it, or
+--         how many of its events are new if there never is room for so many}
 -- Replay: what the first run accepted is a duplicate in the second; without remembering (3, 4) and without a signature
 --         it is accepted twice.
 
@@ -92,7 +93,10 @@ place = place + 1
 for _ = 1, requests do
   local events
   place, events = request_at(place)
-  if waiting + #events > room_for and waiting + new_ones(events) > room_for then
+  local new = waiting + #events > room_for and new_ones(events) or 0
+  if new > room_for then
+    answer[#answer + 1] = new
+  elseif waiting + new > room_for and new > 0 then
     answer[#answer + 1] = -1
   else
     local entries = {}

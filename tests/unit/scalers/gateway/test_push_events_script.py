@@ -101,6 +101,18 @@ async def test_a_request_without_room_changes_nothing(rig: CommitRig) -> None:
         await rig.push("5")
 
 
+async def test_a_request_that_never_has_room_is_too_large(rig: CommitRig) -> None:
+    """A sender that waits as 429 says would wait for ever."""
+    await rig.push("0", "1")
+    with pytest.raises(RequestRefused, match="5 new events, and 4 may be") as caught:
+        await rig.push("0", "5", "6", "7", "8", "9")
+    assert caught.value.problem.status == 413
+    assert await rig.accepted() == ["0", "1"]
+    with pytest.raises(RequestRefused) as caught:
+        await rig.push("0", "5", "6", "7", "8")
+    assert caught.value.problem.status == 429
+
+
 async def test_an_event_that_is_twice_in_a_batch_needs_room_once(rig: CommitRig) -> None:
     await rig.push("1", "2", "3")
     assert await rig.push("4", "4", "4") == [True, False, False]
