@@ -1,6 +1,7 @@
 """One event as expressions and substitutions see it: its attributes, and its data in the form they have."""
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ import orjson
 #: Levels of lists and objects in data that are parsed. What is parsed is also written: orjson writes 254 levels.
 DEEPEST = 200
 
+#: A whole number that may have more than 64 bits.
+_LONG_NUMBER = re.compile(r"\d{19}")
 _JSON = re.compile(r"(application|text)/json|[^/;]+/[^/;]+\+json", re.IGNORECASE)
 
 
@@ -38,9 +41,7 @@ class EventScope:
         Data are JSON by their media type. Those of an event without one are JSON if they are an object or a list.
         Malformed JSON, and JSON that is nested deeper than `DEEPEST` levels, stays text.
         """
-        raw: str | bytes | None = self.fields.get("data")
-        if raw is None and (encoded := self.fields.get("data_base64")) is not None:
-            raw = base64.b64decode(encoded)
+        raw = self._raw
         if raw is None or not self._is_json(raw):
             return raw
         try:
@@ -49,14 +50,34 @@ class EventScope:
             return raw
         return parsed if _depth(parsed, DEEPEST + 1) <= DEEPEST else raw
 
+    @cached_property
+    def exact_data(self) -> Any:
+        """Returns the data as `data` has them, but whole numbers of more than 64 bits with all their digits.
+
+        Those are floats in `data`, because CEL has no other numbers for them.
+        """
+        raw = self._raw
+        if isinstance(self.data, str | bytes | None) or raw is None:
+            return self.data
+        text = raw if isinstance(raw, str) else raw.decode()
+        # Beyond 308 digits orjson refuses a number, and the data are a text.
+        return json.loads(text) if _LONG_NUMBER.search(text) else self.data
+
+    @cached_property
+    def _raw(self) -> str | bytes | None:
+        text = self.fields.get("data")
+        if text is None and (encoded := self.fields.get("data_base64")) is not None:
+            return base64.b64decode(encoded)
+        return text
+
     def structured(self) -> str:
         """Returns the event in CloudEvents' JSON format, as one line."""
         event: dict[str, Any] = dict(self.attributes)
         if "data" in self.fields:
-            event["data"] = self.data
+            event["data"] = self.exact_data
         elif "data_base64" in self.fields:
             event["data_base64"] = self.fields["data_base64"]
-        return orjson.dumps(event).decode()
+        return as_json(event)
 
     def _is_json(self, raw: str | bytes) -> bool:
         media = self.fields.get("datacontenttype", "").partition(";")[0].strip()
@@ -82,6 +103,15 @@ class EventScope:
             elif isinstance(each, str | bytes):
                 longest = max(longest, len(each))
         return entries, longest, total
+
+
+def as_json(value: Any) -> str:
+    """Returns a value of JSON as text, in one line."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        # A number of more than 64 bits.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _depth(value: Any, most: int) -> int:

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import orjson
-
 from workers.errors import PenstockError, UserError
-from workers.events.event_scope import EventScope
+from workers.events.event_scope import EventScope, as_json
 
 #: Bytes of the longest text that a substitution makes: Linux starts no process with an argument beyond 128 KiB.
 LONGEST = 100_000
@@ -47,7 +45,7 @@ class Substitution:
             return self.default
         if isinstance(found, bytes):
             raise SubstitutionFailed(f"$({self.path}): the event's data are bytes that are no text")
-        text = found if isinstance(found, str) else orjson.dumps(found).decode()
+        text = found if isinstance(found, str) else as_json(found)
         if "\0" in text:
             raise SubstitutionFailed(f"$({self.path}): the event has a NUL there, which no process can be given")
         if len(text.encode()) > LONGEST:
@@ -58,7 +56,7 @@ class Substitution:
         first, *rest = self.steps
         if first != "data":
             return scope.attributes.get(str(first), _MISSING)
-        found = scope.data if scope.has_data else _MISSING
+        found = scope.exact_data if scope.has_data else _MISSING
         for step in rest:
             if isinstance(step, int):
                 found = found[step] if isinstance(found, list) and step < len(found) else _MISSING

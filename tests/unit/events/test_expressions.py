@@ -1,5 +1,6 @@
 """Expressions: what is refused, and the bound on the work of what is not."""
 
+import base64
 import json
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.tables import cases, for_each
 from tests.unit.events.texts import scope
-from workers.events import expression_text, expressions
+from workers.events import event_scope, expression_text, expressions
 from workers.events.event_scope import DEEPEST
 from workers.events.expressions import ExpressionFailed
 
@@ -96,7 +97,7 @@ def test_a_problem_begins_with_its_cause(text: str, reason: str) -> None:
     assert "\n" not in problem
 
 
-ANY = scope('{"n": 1.5, "l": [1, 2], "o": {}, "b": true, "t": "x"}', datacontenttype="application/json")
+ANY = scope('{"n": 1.5, "l": [1, 2], "o": {}, "b": true, "t": "x", "wei": 12345678901234567890123}', datacontenttype="application/json")
 
 
 @cases(
@@ -230,6 +231,16 @@ def test_texts_that_an_addition_makes_of_a_large_event_fit() -> None:
 def test_bytes_stay_base64_in_the_structured_form() -> None:
     bytes_ = scope(data_base64="/w==")
     assert orjson.loads(bytes_.structured()) == {**bytes_.attributes, "data_base64": "/w=="}
+
+
+LONG = '{"wei":12345678901234567890123,"list":[18446744073709551616,-9223372036854775809],"price":1.5}'
+
+
+@cases(("text", {"data": LONG}), ("base64", {"data_base64": base64.b64encode(LONG.encode()).decode()}))
+def test_long_numbers_keep_their_digits(fields: dict[str, str]) -> None:
+    found = scope(**fields, datacontenttype="application/json")
+    assert event_scope.as_json(found.exact_data) == LONG
+    assert ("data" in fields) == found.structured().endswith(f'"data":{LONG}}}')
 
 
 @cases(

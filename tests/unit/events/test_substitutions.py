@@ -13,7 +13,8 @@ from workers.events import substitutions
 from workers.events.event_scope import EventScope
 from workers.events.substitutions import SubstitutionFailed, variables
 
-DATA = '{"total": 12, "price": 1.5, "paid": true, "gift": null, "items": [{"sku": "a"}, 2], "a-b": "c", "empty": ""}'
+DATA = '{"total": 12, "price": 1.5, "paid": true, "gift": null, "items": [{"sku": "a"}, 2], "a-b": "c", "empty": "", '
+DATA += '"wei": 12345678901234567890123}'
 
 
 def rendered(text: str, event: EventScope) -> str:
@@ -24,6 +25,7 @@ def rendered(text: str, event: EventScope) -> str:
     ("an attribute", "id $(event.id)!", "id 4711!"),
     ("several", "$(event.type)$(event.source)", "order.placed/shop"),
     ("a number is JSON", "$(event.data.total)/$(event.data.price)", "12/1.5"),
+    ("a number of any size has its digits", "$(event.data.wei)", "12345678901234567890123"),
     ("a boolean and null are JSON", "$(event.data.paid) $(event.data.gift)", "true null"),
     ("an entry of a list", "$(event.data.items[0].sku)$(event.data.items[1])", "a2"),
     ("an object is JSON", "$(event.data.items[0])", '{"sku":"a"}'),
