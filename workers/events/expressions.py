@@ -22,6 +22,8 @@ with deferred("cel.cli"):
 
 #: Bytes of the longest text that an expression may give.
 LONGEST = 1024
+#: Floats from here on may stand for whole numbers of more than 64 bits.
+_EXACT = 2.0**63
 #: Visits of entries, weighted by the length of the expression and of the texts it may compare; about 100 ms.
 _WORK = 100_000
 #: Characters that texts in an evaluation can have together.
@@ -72,13 +74,16 @@ def truth(text: str, scope: EventScope, field: str) -> bool:
 def value(text: str, scope: EventScope, field: str) -> str | None:
     """Returns the result as text, numbers and booleans as JSON; None for null.
 
-    Raises ExpressionFailed without a result, and for one of another type or longer than `LONGEST`.
+    Raises ExpressionFailed without a result, and for one of another type, longer than `LONGEST`, or not exact.
     """
     found = _result(text, scope, field)
     if found is None:
         return None
     if not isinstance(found, str | int | float) or (isinstance(found, float) and not math.isfinite(found)):
         raise ExpressionFailed(field, f"gave {_kind(found)}; a text, a number, true, false or null is needed")
+    if isinstance(found, float) and abs(found) >= _EXACT:
+        # Two of them may give one text: events would hold each other back, or count as duplicates and be lost.
+        raise ExpressionFailed(field, "gave a number of more than 64 bits, whose last digits CEL drops; push a text")
     result = found if isinstance(found, str) else orjson.dumps(found).decode()
     if len(result.encode()) > LONGEST:
         raise ExpressionFailed(field, f"gave a text of more than {LONGEST} bytes")

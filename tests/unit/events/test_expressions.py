@@ -97,7 +97,10 @@ def test_a_problem_begins_with_its_cause(text: str, reason: str) -> None:
     assert "\n" not in problem
 
 
-ANY = scope('{"n": 1.5, "l": [1, 2], "o": {}, "b": true, "t": "x", "wei": 12345678901234567890123}', datacontenttype="application/json")
+ANY = scope(
+    '{"n": 1.5, "l": [1, 2], "o": {}, "b": true, "t": "x", "wei": 12345678901234567890123}',
+    datacontenttype="application/json",
+)
 
 
 @cases(
@@ -121,6 +124,8 @@ def test_what_a_condition_gave_is_told(text: str, message: str) -> None:
     ("a list", "event.data.l", "gave a list; a text, a number, true, false or null is needed"),
     ("no number", "1.0 / 0.0", "gave a number that is not finite; a text, a number, true, false or null is needed"),
     ("a long text", f"'{1025 * 'x'}'", "gave a text of more than 1024 bytes"),
+    ("a long number", "event.data.wei", "gave a number of more than 64 bits, whose last digits CEL drops; push a text"),
+    ("one below zero", "-1.0e19", "gave a number of more than 64 bits, whose last digits CEL drops; push a text"),
 )
 def test_what_a_key_gave_is_told(text: str, message: str) -> None:
     with pytest.raises(ExpressionFailed) as failed:
