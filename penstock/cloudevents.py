@@ -77,6 +77,12 @@ def is_base64(text: str) -> bool:
     return len(text) % 4 == 0 and bool(_BASE64.fullmatch(text))
 
 
+def is_json(media: str) -> bool:
+    """Returns whether data of this media type are JSON."""
+    kind = media.partition(";")[0].strip().lower()
+    return kind in ("application/json", "text/json") or kind.endswith("+json")
+
+
 def wrong(event: Mapping[str, str]) -> str | None:
     """Returns the reason why this is no event, naming the attribute; None if it is one."""
     try:

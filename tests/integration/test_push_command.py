@@ -113,6 +113,27 @@ def test_lines(cluster: FakeCluster, penstock: Type, server: redis.Redis, monkey
 
 
 @cases(
+    ("a JSON string", {"datacontenttype": "application/json", "data": "12"}, '"12"'),
+    ("a JSON string of another type", {"datacontenttype": "application/x+JSON; charset=utf-8", "data": "ä"}, '"ä"'),
+    ("a text", {"datacontenttype": "text/plain", "data": "12"}, "12"),
+    ("a text without a type", {"data": '{"n": 1}'}, '{"n": 1}'),
+)
+def test_a_string_on_a_line_is_json_where_its_media_type_says_so(
+    event: dict[str, str],
+    data: str,
+    cluster: FakeCluster,
+    penstock: Type,
+    server: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the gateway reads it, and as an export writes it."""
+    orders(cluster)
+    stdin(monkeypatch, json.dumps(event).encode())
+    assert penstock("push", "orders", "--lines").code == 0
+    assert [one["data"] for one in pushed(server)] == [data]
+
+
+@cases(
     ("no JSON", "{", "line 2: is not JSON"),
     ("no object", "[]", "line 2: is no JSON object"),
     ("no id", '{"id": ""}', "line 2: id is required"),

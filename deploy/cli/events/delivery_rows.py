@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from deploy.cli import output
+from penstock import cloudevents
 from scalers.deliveries.delivery import Delivery
 from workers.api import times
 from workers.api.kinds import Object
@@ -69,7 +70,8 @@ def cloud_event(delivery: Delivery) -> Object:
         return event
     if delivery.is_base64:
         return {**event, "data_base64": delivery.data}
-    return {**event, "data": _value(delivery.data) if _is_json(event.get("datacontenttype", "")) else delivery.data}
+    is_json = cloudevents.is_json(event.get("datacontenttype", ""))
+    return {**event, "data": _value(delivery.data) if is_json else delivery.data}
 
 
 def json_line(delivery: Delivery) -> str:
@@ -78,11 +80,6 @@ def json_line(delivery: Delivery) -> str:
     if delivery.data is not None and not isinstance(event.get("data", ""), str):
         event["data"] = orjson.Fragment(delivery.data)
     return orjson.dumps(event).decode().replace("\n", " ")
-
-
-def _is_json(media: str) -> bool:
-    kind = media.partition(";")[0].strip().lower()
-    return kind == "application/json" or kind.endswith("+json")
 
 
 def _value(text: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -138,10 +138,23 @@ def from_lines(lines: Iterable[str], defaults: Mapping[str, str]) -> Iterator[tu
         if not line.strip():
             continue
         try:
-            yield f"line {number}", _complete(cloudevents.from_json(json.loads(line)), defaults)
+            yield f"line {number}", _complete(cloudevents.from_json(_with_json_data(json.loads(line))), defaults)
         except ValueError as error:
             reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise UserError(f"line {number}: {reason}") from error
+
+
+def _with_json_data(body: Any) -> Any:
+    """Returns the body of an event with JSON data that are a string as the text that `cloudevents.from_json` takes.
+
+    CloudEvents' JSON format has such data as a JSON string; without a media type a string is the text itself.
+    """
+    if not isinstance(body, dict) or not isinstance(data := body.get("data"), str):
+        return body
+    declared = body.get("datacontenttype")
+    if not isinstance(declared, str) or not cloudevents.is_json(declared):
+        return body
+    return {**body, "data": json.dumps(data, ensure_ascii=False)}
 
 
 def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
