@@ -79,7 +79,8 @@ def json_line(delivery: Delivery) -> str:
     event = cloud_event(delivery)
     if delivery.data is not None and not isinstance(event.get("data", ""), str):
         event["data"] = orjson.Fragment(delivery.data)
-    return orjson.dumps(event).decode().replace("\n", " ")
+    # Only the blanks between values can hold them.
+    return orjson.dumps(event).decode().translate({0x0A: " ", 0x0D: " "})
 
 
 def _value(text: str) -> Any:

@@ -1,6 +1,7 @@
 """``penstock events`` on a fake cluster and a real broker."""
 
 import asyncio
+import io
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -218,3 +219,10 @@ def test_data_are_json_where_the_media_type_says_so(
     delivery = Delivery("1-0", attributes, "done", 1, data=data, is_base64=is_base64)
     assert delivery_rows.cloud_event(delivery) == {**attributes, **expected}
     assert orjson.loads(delivery_rows.json_line(delivery)) == {**attributes, **expected}
+
+
+@for_each("{\n}", "{\r\n}", "{\r}", '{"a": "\\r\\n"}')
+def test_an_exported_event_is_one_line_for_every_reader(data: str) -> None:
+    line = delivery_rows.json_line(Delivery("1-0", {"datacontenttype": "application/json"}, "done", 1, data=data))
+    assert io.StringIO(line, newline=None).readlines() == [line]
+    assert orjson.loads(line)["data"] == orjson.loads(data)
