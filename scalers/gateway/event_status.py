@@ -33,15 +33,17 @@ class EventStatus:
     async def of(self, destination: Destination, id: str, source: str | None) -> dict[str, Any] | None:
         """Returns the state as JSON, None for an event that is not known (any more).
 
-        source: None for that of events which are made of plain bodies. Raises redis.exceptions.RedisError.
+        source: None for that of all deliveries, or of events which are made of plain bodies. Raises
+        redis.exceptions.RedisError.
         """
         target = destination.target
-        named = source if source is not None else target.source
         deliveries = []
         if target.kind == EVENT_JOB:
             for job in await self.destinations.event_jobs(target.namespace, target.name):
                 found = await self.deliveries.of_event(job.uid, id, source)
                 deliveries += [_delivery(each, job) for each in found]
+        found_sources = {each["source"] for each in deliveries}
+        named = source if source is not None else found_sources.pop() if len(found_sources) == 1 else target.source
         accepted = await self._accepted(destination, named, id)
         if accepted is None and not deliveries:
             return None

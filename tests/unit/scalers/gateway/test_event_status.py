@@ -4,6 +4,7 @@ from typing import Any
 
 import redis.asyncio as redis
 
+from penstock import cloudevents
 from scalers.deliveries.delivery import Delivery, DeliveryAttempt
 from scalers.gateway.destinations import Channel, Destination, EventJobOf
 from scalers.gateway.event_status import EventStatus
@@ -11,6 +12,7 @@ from scalers.gateway.group_commit import GroupCommit
 from scalers.gateway.push_request import ChannelLimits, PushTarget
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.support.tables import cases
 from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import EVENT_JOB, Ref
 from workers.controllers.eventjob import jobs
@@ -76,7 +78,7 @@ async def test_a_delivery_is_told_with_its_attempts(fake_redis: redis.Redis) -> 
 async def test_a_running_delivery_names_its_job(fake_redis: redis.Redis) -> None:
     class Running(TwoEventJobs):
         async def of_event(self, uid: str, id: str, source: str | None = None) -> tuple[Delivery, ...]:
-            return (Delivery("5-0", {"id": id}, "running", MOMENT, claim=("5-0-1", 2)),)
+            return (Delivery("5-0", {"id": id, "source": "/shop"}, "running", MOMENT, claim=("5-0-1", 2)),)
 
     both: Any = Running()
     found = await EventStatus(both, both, lambda _: fake_redis).of(DESTINATION, "1", None)
@@ -84,6 +86,26 @@ async def test_a_running_delivery_names_its_job(fake_redis: redis.Redis) -> None
     owners = [{"name": "audit", "uid": "u2"}, {"name": "orders", "uid": "u1"}]
     assert found
     assert [each["job"] for each in found["deliveries"]] == [jobs.name(owner, claim) for owner in owners]
+
+
+@cases(
+    ("of every delivery", ["/shop", "/shop"], "/shop"),
+    ("of plain events among others", ["/shop", TARGET.source], TARGET.source),
+    ("of plain events where several are known", ["/shop", "/other"], TARGET.source),
+)
+async def test_without_a_source_the_answer_names_the_one(
+    sources: list[str], named: str, fake_redis: redis.Redis
+) -> None:
+    class Known(TwoEventJobs):
+        async def of_event(self, uid: str, id: str, source: str | None = None) -> tuple[Delivery, ...]:
+            where = sources[uid == "u1"]
+            return (Delivery("5-0", {"id": id, "source": where}, "waiting", MOMENT),)
+
+    both: Any = Known()
+    await fake_redis.zadd(f"{STREAM}:seen", {cloudevents.digest(named, "1"): MOMENT / 1000})
+    found = await EventStatus(both, both, lambda _: fake_redis).of(DESTINATION, "1", None)
+    assert found
+    assert (found["source"], found["accepted"]) == (named, "2026-03-01T08:00:00.000Z")
 
 
 async def test_an_event_that_no_event_job_has_taken_over_yet_is_known(fake_redis: redis.Redis) -> None:
