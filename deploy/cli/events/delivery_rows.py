@@ -1,5 +1,6 @@
 """Deliveries as tables, as objects for YAML and JSON, and as CloudEvents."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -85,8 +86,10 @@ def json_line(delivery: Delivery) -> str:
 
 def _value(text: str) -> Any:
     try:
-        return orjson.loads(text)
-    except ValueError:
+        orjson.loads(text)
+        # It keeps the digits of numbers of more than 64 bits.
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return text
 
 

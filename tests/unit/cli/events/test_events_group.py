@@ -207,6 +207,7 @@ def test_a_wide_row_has_everything() -> None:
 @for_each(
     ("application/json", "[1]", False, {"data": [1]}),
     ("application/vnd.x+json; charset=utf-8", "[1]", False, {"data": [1]}),
+    ("application/json", '{"n": 12345678901234567890123}', False, {"data": {"n": 12345678901234567890123}}),
     ("application/json", "{", False, {"data": "{"}),
     ("text/plain", "[1]", False, {"data": "[1]"}),
     ("image/png", "AAEC", True, {"data_base64": "AAEC"}),
@@ -218,7 +219,7 @@ def test_data_are_json_where_the_media_type_says_so(
     attributes = {"datacontenttype": media}
     delivery = Delivery("1-0", attributes, "done", 1, data=data, is_base64=is_base64)
     assert delivery_rows.cloud_event(delivery) == {**attributes, **expected}
-    assert orjson.loads(delivery_rows.json_line(delivery)) == {**attributes, **expected}
+    assert json.loads(delivery_rows.json_line(delivery)) == {**attributes, **expected}
 
 
 @for_each("{\n}", "{\r\n}", "{\r}", '{"a": "\\r\\n"}')
