@@ -224,13 +224,21 @@ _RANDOM_IDS = random_ids()
 def _delivery_id(headers: Mapping[str, str]) -> str:
     """Returns the name that the sender gave the delivery, empty if it gave none."""
     for name in _DELIVERY_NAMES:
-        given = headers.get(name, "").strip()
+        given = _utf8(headers.get(name, "").strip())
         # Idempotency-Key is a structured field: a text in quotes.
         if len(given) > 1 and given[0] == given[-1] == '"':
             given = given[1:-1]
         if given:
             return given
     return ""
+
+
+def _utf8(text: str) -> str:
+    """Returns a header's text as UTF-8 if it is, as senders write what is not ASCII; else as Latin-1, as it is read."""
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return text
 
 
 def _answered(target: PushTarget, accepted: list[Accepted], *, batch: bool) -> Answer:

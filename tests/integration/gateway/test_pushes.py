@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,7 +14,7 @@ from scheduler.queue import Lane
 from tests.support.conditions import eventually
 from tests.support.gateway_rig import KEYS, GatewayRig
 from tests.support.redis_calls import rounds_of
-from tests.support.tables import for_each
+from tests.support.tables import cases, for_each
 from tests.support.valkeys import ValkeyServer
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Ref
 from workers.cache.store import ObjectVersion
@@ -68,6 +69,15 @@ async def test_a_delivery_with_an_empty_name_has_none(name: str, rig: GatewayRig
     await rig.event_job("orders")
     answers = [(await rig.push("team/orders", headers={"Idempotency-Key": name}))[1] for _ in range(2)]
     assert [answer["duplicate"] for answer in answers] == [False, False]
+
+
+@cases(("UTF-8", "ü/☃".encode(), "ü/☃"), ("Latin-1", b"\xfc", "ü"))
+async def test_a_delivery_has_the_name_that_its_sender_gave_it(sent: bytes, id: str, rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    head = b"POST /events/team/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nIdempotency-Key: %s\r\n" % sent
+    assert b"HTTP/1.1 202" in await raw(rig, head + b"Connection: close\r\n\r\n")
+    assert [event["id"] for event in await rig.accepted("orders")] == [id]
+    assert (await rig.ask("GET", f"/events/team/orders/{quote(id, safe='')}"))[0] == 200
 
 
 async def test_all_event_jobs_of_the_channel_are_marked_and_notified(rig: GatewayRig) -> None:
