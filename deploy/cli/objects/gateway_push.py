@@ -86,6 +86,11 @@ def encoded(event: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
     return headers, cloudevents.data_of(event)
 
 
+def repeated(event: Mapping[str, str]) -> str:
+    """Returns how an event is pushed again that may have been taken: under another id it would be another event."""
+    return f"pushed again with its id, {event['id']}, the event is taken once"
+
+
 @asynccontextmanager
 async def connected(to: GatewayTarget) -> AsyncIterator[PushOne]:
     """Yields the push of one event. Raises UserError for an authority that cannot be used."""
@@ -112,11 +117,16 @@ async def _refusal(http: "aiohttp.ClientSession", to: GatewayTarget, event: Mapp
     more: dict[str, Any] = {"allow_redirects": False, "skip_auto_headers": ("Content-Type",)}
     try:
         async with http.post(to.address, data=body, headers=headers, **more) as response:
-            return "" if response.status == 202 else await _problem(response)
+            if response.status == 202:
+                return ""
+            problem = await _problem(response)
+            return problem if response.status < 500 else f"{problem}; {repeated(event)}"
     except TimeoutError:
-        return f"{to.url}: no answer within {to.patience:g} s; a repeated push has no further effect"
-    except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+        return f"{to.url}: no answer within {to.patience:g} s; {repeated(event)}"
+    except aiohttp.ClientConnectorError as error:
         return f"{to.url}: {error}"
+    except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+        return f"{to.url}: {error}; {repeated(event)}"
 
 
 async def _problem(response: "aiohttp.ClientResponse") -> str:

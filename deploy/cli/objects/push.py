@@ -252,7 +252,7 @@ async def _refusal(link: "RedisLink", scaler: "Push", patience: float, event: Ma
         async with asyncio.timeout(patience):
             [answer] = await link.run([scaler.question.push(event)])
     except TimeoutError:
-        return f"{scaler.server}: no answer within {patience:g} s"
+        return f"{scaler.server}: no answer within {patience:g} s; {gateway_push.repeated(event)}"
     except (exceptions.RedisError, OSError) as error:
         return f"{scaler.server}: {reason(error)}"
     if not isinstance(answer, exceptions.RedisError):

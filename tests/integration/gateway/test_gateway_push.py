@@ -2,13 +2,16 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from deploy.cli.main import run
 from deploy.cli.objects import gateway_push
 from deploy.cli.objects.gateway_push import GatewayTarget
 from tests.support.gateway_rig import GatewayRig
+from tests.support.servers import answering
 from tests.support.tables import cases
 from workers.errors import UserError
 
@@ -55,6 +58,40 @@ async def test_a_refusal_is_told_without_the_token(
     unused = "http://127.0.0.1:1"
     assert await penstock("push", "orders", "--gateway", unused) == 1
     assert unused in capfd.readouterr().err
+
+
+async def _silent(_: web.BaseRequest) -> web.StreamResponse:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+async def _broken(request: web.BaseRequest) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.close()
+    return web.Response()
+
+
+async def _unsure(_: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({"detail": "the broker does not answer"}, status=503)
+
+
+async def _sure(_: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({"detail": "there is no room"}, status=429)
+
+
+@cases(
+    ("no answer", _silent, "no answer within 0.3 s", True),
+    ("a connection that breaks", _broken, "", True),
+    ("an answer that does not know", _unsure, "503 the broker does not answer", True),
+    ("a refusal", _sure, "429 there is no room", False),
+)
+async def test_what_may_have_been_taken_is_told_with_its_id(answer: Any, said: str, unsure: bool) -> None:
+    """The command makes the id; with another one the event would run twice."""
+    event = {"specversion": "1.0", "id": "made-by-the-command", "source": "/s", "type": "t"}
+    async with answering(answer) as url, gateway_push.connected(GatewayTarget(url, "a", "b", patience=0.3)) as push:
+        refusal = await push(event)
+    assert said in refusal
+    assert ("pushed again with its id, made-by-the-command" in refusal) == unsure
 
 
 @cases(
