@@ -104,7 +104,7 @@ def test_data_from_elsewhere(
 def test_lines(cluster: FakeCluster, penstock: Type, server: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     orders(cluster)
     lines = [{"id": "1", "data": {"n": 1}}, {"id": "2", "type": "other"}]
-    stdin(monkeypatch, "\n\n".join(map(json.dumps, lines)).encode())
+    stdin(monkeypatch, "\n\r\n".join(map(json.dumps, lines)).encode("utf-8-sig"))
     done = penstock("push", "orders", "--lines", "--type", "placed")
     assert (done.code, done.out) == (0, "1\n2\n")
     first, second = pushed(server)
@@ -135,6 +135,8 @@ def test_a_string_on_a_line_is_json_where_its_media_type_says_so(
 
 @cases(
     ("no JSON", "{", "line 2: is not JSON"),
+    ("no UTF-8", "\udcff", "line 2: is not UTF-8"),
+    ("too deep", '{"data": ' + "[" * 100_000 + "]" * 100_000 + "}", "line 2: is nested too deeply"),
     ("no object", "[]", "line 2: is no JSON object"),
     ("no id", '{"id": ""}', "line 2: id is required"),
     ("no time", '{"time": "now"}', "line 2: time must be an RFC 3339 instant"),
@@ -150,7 +152,7 @@ def test_lines_that_are_no_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     orders(cluster)
-    stdin(monkeypatch, f'{{"id": "1"}}\n{line}\n{{"id": "3"}}'.encode())
+    stdin(monkeypatch, f'{{"id": "1"}}\n{line}\n{{"id": "3"}}'.encode(errors="surrogateescape"))
     done = penstock("push", "orders", "--lines")
     assert (done.code, done.out) == (1, "1\n")
     assert complaint in done.err

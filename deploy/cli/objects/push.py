@@ -80,7 +80,7 @@ def command(
     if lines and data is not None:
         raise click.UsageError("--data is for a single event, and each of --lines brings its own")
     defaults = basis(given, attributes)
-    events = from_lines(sys.stdin, defaults) if lines else iter([("the event", one(defaults, data))])
+    events = from_lines(sys.stdin.buffer, defaults) if lines else iter([("the event", one(defaults, data))])
     settings = options.load({"broker": broker})
     if gateway is not None:
         _refuse_both(broker=broker, trigger=trigger)
@@ -132,13 +132,19 @@ def one(defaults: Mapping[str, str], data: str | None) -> dict[str, str]:
         raise UserError(f"--data: {data[1:]}: {error.strerror}") from error
 
 
-def from_lines(lines: Iterable[str], defaults: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+def from_lines(lines: Iterable[bytes], defaults: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the events with their line numbers, without blank lines. Raises UserError for a line that is no event."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield f"line {number}", _complete(cloudevents.from_json(_with_json_data(json.loads(line))), defaults)
+            # The first line of some files begins with a mark of their encoding.
+            body = json.loads(line.decode("utf-8-sig"))
+            yield f"line {number}", _complete(cloudevents.from_json(_with_json_data(body)), defaults)
+        except RecursionError:
+            raise UserError(f"line {number}: is nested too deeply") from None
+        except UnicodeDecodeError:
+            raise UserError(f"line {number}: is not UTF-8") from None
         except ValueError as error:
             reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise UserError(f"line {number}: {reason}") from error
