@@ -29,6 +29,8 @@ _STRUCTURED, _BATCH = "application/cloudevents", "application/cloudevents-batch"
 _ATTRIBUTE = re.compile(r"[a-z0-9]+")
 #: The attributes that other parts of a request carry.
 _ELSEWHERE = {"datacontenttype": "Content-Type", "data": "the body", "data_base64": "the body"}
+#: The values of headers that leave a body as it is.
+_AS_IT_IS = {b"content-encoding": b"identity", b"transfer-encoding": b"chunked"}
 _ESCAPED, _QUOTED_PAIR = re.compile(rb"%([0-9A-Fa-f]{2})"), re.compile(rb"\\(.)", re.DOTALL)
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 #: A whole number that may have more than 64 bits.
@@ -109,7 +111,7 @@ def read_events(binding: Binding, body: bytes, plain: PlainEvent) -> list[Event]
     format or a compression that is not supported.
     """
     mode, content, headers, values = binding
-    if b"content-encoding" in values:
+    if b"content-encoding" in values or b"transfer-encoding" in values:
         _check_encoding(headers)
     if mode == "batch":
         return _batch(content, body)
@@ -124,9 +126,10 @@ def read_events(binding: Binding, body: bytes, plain: PlainEvent) -> list[Event]
 
 def _check_encoding(headers: RawHeaders) -> None:
     for name, value in headers:
-        if name == b"content-encoding" and value.strip().lower() != b"identity":
+        plain = _AS_IT_IS.get(name)
+        if plain is not None and value.strip().lower() != plain:
             # A sender without a signature may not make this process decompress a body of any size.
-            detail = "the body is compressed (Content-Encoding); push it as it is"
+            detail = f"the body is compressed ({name.decode().title()}); push it as it is"
             raise refused(415, "content-encoding", detail, headers={"Accept-Encoding": "identity"})
 
 

@@ -200,6 +200,7 @@ MULTIPART = "multipart/form-data; boundary=x"
         ({"content-type": BATCH}, [EVENT] * (MOST_EVENTS + 1), 413, "at most 1000"),
         ({}, b"x", 415, "Content-Type is required"),
         ({"content-type": "text/plain", "content-encoding": "gzip"}, b"x", 415, "compressed"),
+        ({"content-type": "text/plain", "transfer-encoding": "gzip, chunked"}, b"x", 415, "compressed (Transfer-"),
         ({"content-type": JSON}, b"{", 400, "not JSON"),
         ({"content-type": FORM}, b'{"a": 1}', 415, "say Content-Type: application/json"),
         ({"content-type": FORM}, b"a=%ff", 400, "no form in UTF-8"),
