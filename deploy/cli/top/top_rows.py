@@ -9,6 +9,7 @@ from typing import Any
 from deploy.object_rows import derivation
 from scheduler.queue import Stats
 from workers.api import bool_annotations, conditions, times
+from workers.api.keda.scaledjob import HISTORY_LIMIT
 from workers.api.kinds import (
     CRON_JOB,
     EVENT_JOB,
@@ -22,6 +23,7 @@ from workers.api.kinds import (
     Ref,
     controller_of,
 )
+from workers.api.scheduledjob import ScheduledJobSpec
 from workers.decision.snapshot import Reading
 
 #: The kinds that are shown, in the order of the key that switches them.
@@ -127,11 +129,15 @@ _TTLS: Mapping[str, tuple[str, ...]] = {
     CRON_JOB.id: ("jobTemplate.spec.ttlSecondsAfterFinished",),
 }
 _LIMITS = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
+_RUNS: Mapping[str, int] = {
+    "Complete": ScheduledJobSpec.model_fields["successful_jobs_history_limit"].default,
+    "Failed": ScheduledJobSpec.model_fields["failed_jobs_history_limit"].default,
+}
 #: By kind id, how many finished Jobs of each outcome stay where the object does not say.
 _HISTORY: Mapping[str, Mapping[str, int]] = {
-    SCALED_JOB.id: {"Complete": 100, "Failed": 100},
-    SCHEDULED_JOB.id: {"Complete": 3, "Failed": 1},
-    CRON_JOB.id: {"Complete": 3, "Failed": 1},
+    SCALED_JOB.id: dict.fromkeys(_LIMITS, HISTORY_LIMIT),
+    SCHEDULED_JOB.id: _RUNS,
+    CRON_JOB.id: _RUNS,
 }
 
 

@@ -21,6 +21,9 @@ POLLING_INTERVAL = 30
 #: Default number of consecutive polls that may fail before a fallback begins.
 FAILURE_THRESHOLD = 3
 
+#: Default number of finished Jobs of either outcome that stay (KEDA's).
+HISTORY_LIMIT = 100
+
 #: KEDA's strategies.
 StrategyName = Literal["default", "custom", "accurate", "eager"]
 Calculation = Literal["max", "min", "avg", "sum"]

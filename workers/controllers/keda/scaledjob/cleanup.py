@@ -4,14 +4,11 @@ from collections.abc import Iterable
 from typing import Literal
 
 from workers.api import conditions
-from workers.api.keda.scaledjob import Rollout, ScaledJob, ScaledJobSpec
+from workers.api.keda.scaledjob import HISTORY_LIMIT, Rollout, ScaledJob, ScaledJobSpec
 from workers.api.kinds import Object, Ref
 from workers.controllers.keda.scaledjob.jobs import GENERATION
 from workers.decision.plan import Delete, RecordEvent, Step, Together
 from workers.decision.snapshot import CachedObject
-
-#: Finished Jobs of either outcome that KEDA keeps if the manifest sets no limit.
-HISTORY_LIMIT = 100
 
 
 def roll_out(scaled: ScaledJob, jobs: Iterable[CachedObject]) -> tuple[Step, ...]:
