@@ -51,6 +51,8 @@ async def gather(flags: Mapping[str, Any]) -> Facts:
         settings, problem = options.load(flags), ""
     except UserError as error:
         settings, problem = Settings.model_construct(), output.reason(error)
+    # Where a setting cannot be read, broker and cluster are unknown: the defaults may name others.
+    unreadable = bool(problem)
     home = Home(settings.home.resolve())
     running = _holder(home.lock)
     trouble = _home_problem(home)
@@ -75,8 +77,8 @@ async def gather(flags: Mapping[str, Any]) -> Facts:
         settings_problem=problem,
         misspelt=tuple(options.misspelt(os.environ)),
         limits=_limits(),
-        broker=await _broker(settings, home, running),
-        cluster=await _cluster(settings, home, running),
+        broker=None if unreadable else await _broker(settings, home, running),
+        cluster=None if unreadable else await _cluster(settings, home, running),
         cluster_scoped=settings.cluster_scoped,
     )
 

@@ -15,7 +15,7 @@ from deploy.cli.doctor import facts as asking
 from deploy.cli.doctor.verdicts import CHECKS, BrokerFacts, ClusterFacts, Facts, examine
 from deploy.local.home import Home, owned
 from scheduler.broker import permissions
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from workers.client.missing_rights import MissingRight
 
@@ -229,7 +229,19 @@ def test_a_broker_and_a_kubeconfig_that_are_named_and_away_are_wrong(tmp_path: P
     found = doctor(penstock, *words, "--home", str(tmp_path / "home"), code=1)
     assert [found[name]["level"] for name in ("broker", "cluster", "settings")] == ["wrong", "wrong", "ok"]
     assert "secret" not in json.dumps(found)
-    assert doctor(penstock, "--lease", "soon", code=1)["settings"]["text"] == "--lease: must be a number (got 'soon')"
+
+
+@for_each("flag", "variable")
+def test_a_setting_that_cannot_be_read_is_one_finding(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, penstock: Type
+) -> None:
+    named = ["--broker", "redis://127.0.0.1:0/0", "--kubeconfig", str(tmp_path / "no")]
+    if way == "variable":
+        monkeypatch.setenv("PENSTOCK_LEASE", "soon")
+    found = doctor(penstock, *named, *(["--lease", "soon"] if way == "flag" else ()), code=1)
+    where = {"flag": "--lease", "variable": "PENSTOCK_LEASE"}[way]
+    assert found["settings"]["text"] == f"{where}: must be a number (got 'soon')"
+    assert [found[name]["level"] for name in ("broker", "cluster")] == ["skipped", "skipped"]
 
 
 async def test_a_broker_is_asked_for_its_settings_clock_and_clients(redis_server: str) -> None:
