@@ -21,6 +21,7 @@ class DiscoveredKind:
     singular: str = ""
     short: tuple[str, ...] = ()
     verbs: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:
@@ -47,6 +48,18 @@ class Catalogue:
 
     resources: tuple[DiscoveredKind, ...]
 
+    def named(self, text: str) -> list[DiscoveredKind]:
+        """Returns the kinds of a category such as ``all``, each once, or the one kind that `text` names.
+
+        Raises UserError if there is none.
+        """
+        found: dict[tuple[str, str], DiscoveredKind] = {}
+        for resource in self.resources:
+            if text.lower() in resource.categories and "list" in resource.verbs:
+                # A group may serve a kind in several versions.
+                found.setdefault((resource.kind.group, resource.kind.plural), resource)
+        return list(found.values()) or [self.find(text)]
+
     def find(self, text: str) -> DiscoveredKind:
         """Returns the kind that `text` names.
 
@@ -70,6 +83,7 @@ def resources_of(group: str, version: str, answer: Object) -> list[DiscoveredKin
             entry.get("singularName") or entry["kind"].lower(),
             tuple(entry.get("shortNames") or ()),
             frozenset(entry.get("verbs") or ()),
+            frozenset(entry.get("categories") or ()),
         )
         for entry in answer.get("resources") or ()
         if "/" not in entry["name"]

@@ -161,4 +161,5 @@ def _discovered(answer: Any) -> Iterable[Any]:
                     entry.get("scope") == "Namespaced",
                 )
                 singular, short = entry.get("singularResource") or "", tuple(entry.get("shortNames") or ())
-                yield DiscoveredKind(kind, singular, short, frozenset(entry.get("verbs") or ()))
+                verbs, categories = (frozenset(entry.get(field) or ()) for field in ("verbs", "categories"))
+                yield DiscoveredKind(kind, singular, short, verbs, categories)

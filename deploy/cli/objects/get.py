@@ -12,7 +12,7 @@ import click
 from deploy.cli import api_connection, discovery, output
 from deploy.cli.completion import completers
 from workers.api.kinds import Object, Ref
-from workers.errors import ClusterError, Gone, NotFound, Unavailable, UserError
+from workers.errors import ClusterError, Forbidden, Gone, NotFound, Unavailable, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -24,13 +24,14 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request for one object of a kind, or for a list if `name` is empty."""
+    """A request for one object of a kind, or for a list if `name` is empty. category: the kind is one of several."""
 
     resource: discovery.DiscoveredKind
     namespace: str
     name: str = ""
     selector: str = ""
     fields: str = ""
+    category: bool = False
 
     @property
     def path(self) -> str:
@@ -68,7 +69,8 @@ def command(
 ) -> None:
     """List objects, or show one.
 
-    KIND is a plural, a singular, a short name or plural.group: jobs, job, sj, jobs.batch.
+    KIND is a plural, a singular, a short name or plural.group: jobs, job, sj, jobs.batch. It may be a category of
+    the server, too, such as all: its workloads and Services.
 
     \b
     Examples:
@@ -113,11 +115,14 @@ def asked(
         raise UserError("a name and a selector exclude each other")
     queries = []
     for kind, name in pairs:
-        resource = catalogue.find(kind)
-        within = namespace if resource.kind.namespaced else ""
-        if name and resource.kind.namespaced and not within:
-            raise UserError(f"{resource.id}/{name}: a name needs one namespace, not all of them")
-        queries.append(Query(resource, within, name, selector, fields))
+        resources = catalogue.named(kind)
+        if name and len(resources) > 1:
+            raise UserError(f"{kind}/{name}: a name needs one kind; {kind} are {len(resources)} kinds")
+        for resource in resources:
+            within = namespace if resource.kind.namespaced else ""
+            if name and resource.kind.namespaced and not within:
+                raise UserError(f"{resource.id}/{name}: a name needs one namespace, not all of them")
+            queries.append(Query(resource, within, name, selector, fields, category=len(resources) > 1))
     return queries
 
 
@@ -193,17 +198,15 @@ async def show_tables(
     cluster: "Cluster", queries: Sequence[Query], how: TablePrinter, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Prints the tables of all queries, one per kind, and with --watch every later change."""
-    missing: list[ClusterError] = []
+    refused: list[ClusterError] = []
     empty = True
     nothing: list[Query] = []
     several = len({query.resource for query in queries}) > 1
     for index, query in enumerate(queries):
         try:
             answer = await pages(cluster, query, TABLE)
-        except NotFound as error:
-            if query.name and missing_is_fine:
-                continue
-            missing.append(error)
+        except (NotFound, Forbidden) as error:
+            refused += _told(query, error, missing_is_fine=missing_is_fine)
             continue
         if query.resource.kind.plural == "events":
             # The API server lists them by name.
@@ -223,13 +226,31 @@ async def show_tables(
                 _print(header, [], headers=how.headers)
         if watch:
             await _follow(cluster, query, how, answer["metadata"].get("resourceVersion", ""), columns)
-    if missing:
-        raise missing[0]
+    _raise_last(refused)
     if not watch and not any(query.name for query in queries):
-        for namespace in dict.fromkeys(query.namespace for query in nothing):
-            kinds = [query.resource.kind.plural for query in nothing if query.namespace == namespace]
+        # Of a category most kinds are empty.
+        told = nothing if len(nothing) == len(queries) else [query for query in nothing if not query.category]
+        for namespace in dict.fromkeys(query.namespace for query in told):
+            kinds = [
+                query.resource.kind.plural for query in told if query.namespace == namespace and not query.category
+            ]
             where = f" in namespace {namespace}" if namespace else ""
-            output.note(f"No {', '.join(kinds) if len(queries) > 1 else 'resources'} found{where}.")
+            output.note(f"No {', '.join(kinds) if kinds and len(queries) > 1 else 'resources'} found{where}.")
+
+
+def _told(query: Query, error: NotFound | Forbidden, *, missing_is_fine: bool) -> list[ClusterError]:
+    """Returns the error if it is to be told after all queries; raises the one of a user that no query will know."""
+    if error.status == 401:
+        raise error
+    return [] if query.name and missing_is_fine and isinstance(error, NotFound) else [error]
+
+
+def _raise_last(errors: Sequence[ClusterError]) -> None:
+    """Raises the last error, which ends the command with its message; standard error lists those before it."""
+    for error in errors[:-1]:
+        output.note(f"penstock: {output.reason(error)}")
+    if errors:
+        raise errors[-1]
 
 
 def version_of(body: Object) -> int:
@@ -342,14 +363,14 @@ async def show_objects(
 ) -> None:
     """Prints the objects of all queries; several become one `List`, as kubectl writes it."""
     found: list[tuple[discovery.DiscoveredKind, Object]] = []
+    refused: list[ClusterError] = []
     version = ""
     for query in queries:
         try:
             answer = await pages(cluster, query)
-        except NotFound:
-            if query.name and missing_is_fine:
-                continue
-            raise
+        except (NotFound, Forbidden) as error:
+            refused += _told(query, error, missing_is_fine=missing_is_fine)
+            continue
         version = answer["metadata"].get("resourceVersion", "")
         kind = query.resource.kind
         found += [
@@ -358,9 +379,10 @@ async def show_objects(
     if shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
         for resource, body in found:
             output.say(shape.write(body, resource))
-    elif found or not missing_is_fine:
+    elif found or not (refused or missing_is_fine):
         whole = {"apiVersion": "v1", "kind": "List", "items": [shape.trimmed(body) for _, body in found]}
         output.say(output.as_json(whole) if shape.form == "json" else output.as_yaml(whole))
+    _raise_last(refused)
     if watch:
         async for event in changes(cluster, queries[0], version):
             if shape.form == "yaml":

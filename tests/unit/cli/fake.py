@@ -28,10 +28,11 @@ SHORT = {
     "cronjobs": ["cj"],
     "scheduledjobs": ["schj"],
 }
+CATEGORIES = {POD.id: ["all"], JOB.id: ["all"]}
 
 
 class FakeCluster:
-    """calls: every request as (method, path). page: how many items one page has."""
+    """calls: every request as (method, path). page: how many items one page has. refused: errors by the path read."""
 
     def __init__(self, kinds: tuple[Kind, ...] = KINDS) -> None:
         self.kinds = list(kinds)
@@ -40,6 +41,7 @@ class FakeCluster:
         self.queries: list[Mapping[str, str]] = []
         self.calls: list[tuple[str, str]] = []
         self.page = 500
+        self.refused: dict[str, Exception] = {}
         self._version = 100
 
     async def close(self) -> None:
@@ -119,6 +121,7 @@ class FakeCluster:
                     "kind": kind.kind,
                     "namespaced": kind.namespaced,
                     "shortNames": SHORT.get(kind.plural, []),
+                    "categories": CATEGORIES.get(kind.id, []),
                     "verbs": ["get", "list"],
                 }
                 for kind in found
@@ -127,6 +130,8 @@ class FakeCluster:
         }
 
     def _get(self, path: str, query: Mapping[str, str], table: bool) -> Any:
+        if path in self.refused:
+            raise self.refused[path]
         if path in self.objects:
             body = self.objects[path]
             return self.table([body]) if table else body

@@ -10,6 +10,7 @@ from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, EVENT, JOB, NODE, POD, SCALED_JOB, VOLCANO_JOB, FakeCluster
 from workers.api.kinds import Kind
+from workers.errors import Forbidden
 
 
 @for_each(
@@ -64,6 +65,10 @@ TABLES = {
         ],
     ),
     "get pods a b -n x": ([A, (POD, "b", "x")], ["NAME   STATUS", "a      Running", "b      Running"]),
+    "get all": (
+        [(JOB, "a", "default"), (POD, "b", "default"), (CONFIG_MAP, "c", "default")],
+        [*("NAME    STATUS", "pod/b   Running", ""), *("NAME          STATUS", "job.batch/a   Running")],
+    ),
     "get pod/a po/b -n x": ([A, (POD, "b", "x")], ["NAME   STATUS", "a      Running", "b      Running"]),
 }
 
@@ -85,6 +90,10 @@ def test_objects_are_listed_as_a_table(
         "get sj,nodes -n x": "No scaledjobs found in namespace x.\nNo nodes found.\n",
         "get sj -A": "No resources found.\n",
         "get pods -n x": "",
+        # A category names no kind that is empty.
+        "get all -n x": "",
+        "get all -n y": "No resources found in namespace y.\n",
+        "get all,cm -n x": "No configmaps found in namespace x.\n",
     }.items(),
 )
 def test_what_is_empty_is_said_on_standard_error(line: str, told: str, cluster: FakeCluster, penstock: Type) -> None:
@@ -107,6 +116,21 @@ def test_a_missing_object_is_an_error_in_the_servers_words_after_the_others_are_
     assert "b" in printed.out
     assert printed.err == 'penstock: pods "a" not found\n'
     assert penstock("get", "pods", "a", "--ignore-not-found").code == 0
+
+
+@for_each("", "name", "yaml")
+def test_a_refused_kind_is_an_error_after_the_others_are_shown(form: str, cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(POD, "b")
+    refused = [f"{kind.plural} is forbidden" for kind in (CONFIG_MAP, JOB)]
+    for kind, message in zip((CONFIG_MAP, JOB), refused, strict=True):
+        cluster.refused[kind.path("default")] = Forbidden("403", status=403, body={"message": message})
+    printed = penstock("get", "cm,pods,jobs,pod", *(["-o", form] if form else []))
+    assert (printed.code, printed.err.splitlines()) == (1, [f"penstock: {message}" for message in refused])
+    assert "b" in printed.out
+
+
+def test_a_name_needs_one_kind(cluster: FakeCluster, penstock: Type) -> None:
+    assert penstock("get", "all", "a").err == "penstock: all/a: a name needs one kind; all are 2 kinds\n"
 
 
 def test_long_lists_are_read_page_by_page(cluster: FakeCluster, penstock: Type) -> None:
