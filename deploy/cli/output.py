@@ -6,6 +6,7 @@ It writes colours only to a terminal and only without NO_COLOR, so that pipes re
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,17 +74,37 @@ def reason(error: Exception) -> str:
     return " ".join(visible(said).split()) or type(error).__name__
 
 
+def width(text: str) -> int:
+    """Returns the number of a terminal's columns that a text takes: two for a wide character, none for a mark."""
+    shown = visible(text)
+    if shown.isascii():
+        return len(shown)
+    return sum(_WIDTHS.get(unicodedata.east_asian_width(each), 1) for each in shown if not _takes_none(each))
+
+
+#: Columns of the characters that take another number than one, by their East Asian Width.
+_WIDTHS = {"W": 2, "F": 2}
+
+
+def _takes_none(character: str) -> bool:
+    return unicodedata.category(character) in ("Mn", "Me", "Cf")
+
+
 def widths(rows: Iterable[Sequence[str]]) -> list[int]:
-    """Returns the width of each column in characters."""
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Returns the width of each column in columns of a terminal."""
+    return [max(map(width, column)) for column in zip(*rows, strict=True)]
 
 
 def line(cells: Sequence[str], columns: Sequence[int]) -> str:
     """Returns one row: columns three spaces apart, without trailing spaces."""
-    padded = [cell.ljust(width) for cell, width in zip(cells, columns, strict=True)]
+    padded = [_padded(cell, column) for cell, column in zip(cells, columns, strict=True)]
     if coloured():
         padded = [_painted(cell) for cell in padded]
     return "   ".join(padded).rstrip(" ")
+
+
+def _padded(cell: str, column: int) -> str:
+    return cell + " " * (column - width(cell))
 
 
 def _painted(cell: str) -> str:
@@ -94,7 +115,7 @@ def _painted(cell: str) -> str:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
     """Prints a table with aligned columns below its header."""
     columns = widths([header, *rows])
-    titles = indent + "   ".join(title.ljust(width) for title, width in zip(header, columns, strict=True)).rstrip(" ")
+    titles = indent + "   ".join(map(_padded, header, columns)).rstrip(" ")
     say(click.style(titles, bold=True) if coloured() else titles)
     for row in rows:
         say(indent + line(row, columns))

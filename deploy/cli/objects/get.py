@@ -290,7 +290,7 @@ async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, version: 
         body = event["object"]
         _, rows = cells(body, how, namespaced=query.resource.kind.namespaced)
         for row in rows:
-            columns = [max(width, len(cell)) for width, cell in zip(columns, row, strict=True)]
+            columns = list(map(max, columns, output.widths([row])))
             output.say(output.line(row, columns))
 
 

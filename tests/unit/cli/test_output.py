@@ -56,6 +56,24 @@ def test_a_table_is_aligned_and_has_nothing_behind_its_last_column(capsys: pytes
 
 
 @cases(
+    ("wide", "日次レポート", 12),
+    ("half as wide", "ﾚﾎﾟｰﾄ", 5),
+    ("as wide as wide ones", "Ａ", 2),
+    ("a mark above", "e\u0301", 1),
+    ("a picture", "🚀", 2),
+    ("letters of one column", "täglich שלום", 12),
+    ("nothing to see", "a\u200bb", 2),
+    ("written out", "\u202e", 6),
+    ("written out, of ASCII", "\x07", 4),
+)
+def test_columns_follow_what_a_terminal_shows(text: str, shown: int, capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["A", "B"], [[text, "x"], ["", "y"]])
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{output.visible(text)}   x"
+    assert (head, second) == (f"A{' ' * (shown + 2)}B", f"{' ' * (shown + 3)}y")
+
+
+@cases(
     ("a terminal", True, "", True),
     ("NO_COLOR", True, "1", False),
     ("a pipe", False, "", False),
