@@ -41,6 +41,7 @@ def server() -> Iterator[str]:
 def example(broker: str) -> Object:
     """With this broker, and with the Python that has Celery; what a task prints goes to the broker as well."""
     body: Any = yaml.safe_load(EXAMPLE.read_text())
+    body["metadata"]["namespace"] = "default"
     (container,) = body["spec"]["jobTargetRef"]["template"]["spec"]["containers"]
     container["command"][0] = sys.executable
     container["env"][0]["value"] = broker

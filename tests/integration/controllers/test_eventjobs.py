@@ -289,6 +289,7 @@ async def test_an_event_that_cannot_be_filtered_is_parked_and_told(works: list[P
 async def test_the_example_runs_as_it_stands(works: list[PushedWork]) -> None:
     work, _ = works
     body = yaml.safe_load((ROOT / "examples" / "eventjob.yaml").read_text())
+    body["metadata"]["namespace"] = "default"
     work.name = body["metadata"]["name"]
     work.ref = Ref(EVENT_JOB, "default", work.name)
     await work.cluster.create(EVENT_JOB, body)

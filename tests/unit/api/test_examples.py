@@ -108,6 +108,11 @@ def test_the_api_server_takes_it_and_knows_every_field(body: Object) -> None:
         assert apiserver.problems(kind_of(body), placed(body)) == []
 
 
+@pytest.mark.parametrize("body", documents())
+def test_it_can_be_applied_in_any_namespace(body: Object) -> None:
+    assert "namespace" not in body["metadata"]
+
+
 @pytest.mark.parametrize("body", [param for param in documents() if kind_of(param.values[0]).id in MODELS])
 def test_the_typed_model_takes_it(body: Object) -> None:
     assert MODELS[kind_of(body).id](body).spec is not None
@@ -148,7 +153,7 @@ def test_it_says_what_it_shows(file: Path) -> None:
 
 
 def test_the_scaledjob_makes_a_job_per_event() -> None:
-    body = example("scaledjob.yaml")
+    body = placed(example("scaledjob.yaml"))
     body["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": "1", "finalizers": ["finalizer.keda.sh"]}
     assert scaledjob.parse(body).spec.max_replica_count == 10
     plan = decide(snapshot(body, reading=reading(sample(3))), NOW)
