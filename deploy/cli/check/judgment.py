@@ -95,7 +95,7 @@ async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings"
         points += [Remark("differs", each.field, each.text, each.advice) for each in shown]
         points += _of_volcano(kind, body, settings)
     kept = list(_once(points))
-    return Judgment(candidate, kept, _same(body, kept))
+    return Judgment(candidate, kept, _same(body, kept) if readable else ())
 
 
 def _once(points: Iterable[Remark]) -> Iterator[Remark]:

@@ -328,6 +328,15 @@ def test_what_stays_the_same_is_listed_beside_what_does_not(penstock: Type, tmp_
     assert "same: spec.jobTemplate, spec.schedule, spec.suspend" in penstock("check", "-f", str(file)).lines
 
 
+def test_of_an_object_that_cannot_be_read_nothing_is_the_same(penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(cron_job(suspend="false")))
+    printed = penstock("check", "-f", str(file))
+    assert printed.code == 1
+    assert "CronJobSpec.spec.suspend of type bool" in printed.out
+    assert "same: " not in printed.out
+
+
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster) -> FakeCluster:
     cluster.kinds = [
