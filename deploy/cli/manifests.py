@@ -1,5 +1,6 @@
 """The parser of manifests: YAML or JSON documents from files, folders and standard input, each with its origin."""
 
+import json
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -152,15 +153,48 @@ def _parse(text: str, where: str) -> Iterator[Manifest | UserError]:
     A text that is neither YAML nor JSON is one error.
     """
     try:
-        documents = list(yaml.load_all(text, _loader()))
+        documents = _json_values(text) or list(yaml.load_all(text, _loader()))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         yield UserError(f"{where}{line}: not valid YAML: {getattr(error, 'problem', None) or error}")
         return
+    except RecursionError:
+        yield UserError(f"{where}: nested too deeply")
+        return
     for index, document in enumerate(documents, 1):
         if document is not None:
             yield from _checked(document, f"{where}, document {index}" if len(documents) > 1 else where)
+
+
+def _json_values(text: str) -> list[Any]:
+    r"""Returns the JSON objects that a text consists of, as jq writes them; empty if it holds anything else.
+
+    The YAML library knows neither JSON's ``\/`` nor a character written as two escapes (``\ud83d\ude80``).
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_without_twins, parse_constant=_refused)
+    values: list[Any] = []
+    rest = text.removeprefix("\ufeff").strip()
+    while rest.startswith("{"):
+        try:
+            value, end = decoder.raw_decode(rest)
+        except ValueError:
+            break
+        values.append(value)
+        rest = rest[end:].lstrip()
+    return [] if rest else values
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the object. Raises ValueError for a key that stands twice, which the parser of YAML names."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _checked(document: Any, where: str) -> Iterator[Manifest | UserError]:

@@ -28,6 +28,31 @@ def test_a_list_is_taken_apart() -> None:
     assert [(manifest.kind, manifest.where) for manifest in read(text)] == [("Pod", "standard input, items[0]")]
 
 
+def test_json_objects_may_follow_one_another() -> None:
+    first, second = (f'{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "{name}"}}}}' for name in "ab")
+    for between in ("", "\n", "\r\n\r\n"):
+        found = read(f"\ufeff{first}{between}{second}\n")
+        assert [(each.name, each.where) for each in found] == [
+            ("a", "standard input, document 1"),
+            ("b", "standard input, document 2"),
+        ]
+
+
+@cases(
+    ("two escapes of one character", r"\ud83d\ude80", "🚀"),
+    ("a slash", r"a\/b", "a/b"),
+    ("a tab", r"\t", "\t"),
+)
+def test_json_escapes_are_read(written: str, text: str) -> None:
+    (manifest,) = read(f'{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "p", "x": "{written}"}}}}')
+    assert manifest.body["metadata"]["x"] == text
+
+
+def test_yaml_that_begins_like_json_is_yaml() -> None:
+    (manifest,) = read("{apiVersion: v1, kind: Pod, metadata: {name: p}, x: .nan}")
+    assert manifest.name == "p"
+
+
 @cases(
     ("a date stays text", "2020-01-01", "2020-01-01"),
     ("colons are no sexagesimal number", "12:30:45", "12:30:45"),
@@ -47,6 +72,8 @@ def test_scalars_are_read_as_kubernetes_reads_them(text: str, value: object) -> 
 @cases(
     ("not YAML", "a: [", "standard input, line 2: not valid YAML"),
     ("a key twice", "a: 1\na: 2", "standard input, line 2: not valid YAML: key 'a' stands twice"),
+    ("a key of JSON twice", '{"a": 1, "a": 2}', "standard input, line 1: not valid YAML: key 'a' stands twice"),
+    ("deep JSON", '{"a":' + "[" * 10**5 + "]" * 10**5 + "}", "standard input: nested too deeply"),
     ("a list", "- 1", "not a list"),
     ("a text", "hello", "not a text"),
     ("no apiVersion", "kind: Job", "standard input: apiVersion: a text is required"),
