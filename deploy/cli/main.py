@@ -104,6 +104,13 @@ class Sections(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         return command_of(cmd_name) if cmd_name in _PLACES else None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = "Options follow their command, as in penstock get pods -n batch."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -339,7 +339,10 @@ class HttpPool:
 
     async def _connect(self, context: ssl.SSLContext | None, server_name: str) -> _HttpConnection:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        try:
+            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise ConnectionError(f"{self._host}: {error}") from error
         sock = None
         # The one that answered last is tried first. One that did not is tried last: a server that is frozen still has a
         # kernel that takes connections.

@@ -99,6 +99,8 @@ async def _from_files(files: str, context: str | None) -> ApiAccess:
     if not cluster.get("server"):
         raise UserError(f"cluster {chosen['cluster']} has no server")
     host = str(cluster["server"]).rstrip("/")
+    if not host.lower().startswith(("http://", "https://")):
+        raise UserError(f"cluster {chosen['cluster']}: server: {host} does not begin with https:// or http://")
     verify = not cluster.get("insecure-skip-tls-verify")
     authority = material(cluster, "certificate-authority", folder)
     tls = None

@@ -130,6 +130,11 @@ def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> 
 
 @cases(
     ("a letter is missing", ["aply"], "No such command 'aply'. Did you mean apply?"),
+    (
+        "an option before its command",
+        ["-n", "batch", "get", "pods"],
+        "No such option '-n'. Options follow their command, as in penstock get pods -n batch.\n",
+    ),
     ("nothing is like it", ["xyzzy"], "No such command 'xyzzy'.\n"),
 )
 def test_a_command_that_does_not_exist_is_answered_with_the_nearest(

@@ -271,6 +271,16 @@ async def test_a_second_address_is_tried_when_the_first_refuses(peer: Peer, monk
             assert (await pool.request("GET", "/", {})).body == b"ok"
 
 
+async def test_a_name_without_an_address_is_named(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unknown(*_: object, **__: object) -> object:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async with pool_of(peer) as pool:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+        with pytest.raises(ConnectionError, match=r"127\.0\.0\.1: .*Name or service not known"):
+            await pool.request("GET", "/", {})
+
+
 async def test_a_closed_pool_ends_what_is_under_way_and_takes_nothing_more(peer: Peer) -> None:
     peer.answers = lambda _number: b""
     async with pool_of(peer) as pool:

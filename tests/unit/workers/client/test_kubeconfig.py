@@ -57,6 +57,11 @@ async def test_of_equal_names_the_first_counts_and_paths_are_relative_to_their_f
     ("user", {}, "no.* called a in users"),
     ("no context", {"current-context": None}, "no context is named"),
     ("a context without a cluster", {"contexts": [{"name": "a", "context": {}}]}, "context a names no cluster"),
+    (
+        "an address without a scheme",
+        {"clusters": [{"name": "a", "cluster": {"server": "10.0.0.1:6443"}}], "users": user()},
+        "cluster a: server: 10.0.0.1:6443 does not begin with https:// or http://",
+    ),
     ("a cluster without a server", {"clusters": [{"name": "a"}], "users": user()}, "cluster a has no server"),
 )
 async def test_what_a_file_lacks_is_named(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
