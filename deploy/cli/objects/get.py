@@ -225,7 +225,7 @@ async def show_tables(
             if watch:
                 _print(header, [], headers=how.headers)
         if watch:
-            await _follow(cluster, query, how, answer["metadata"].get("resourceVersion", ""), columns)
+            await _follow(cluster, query, how, answer, columns)
     _raise_last(refused)
     if not watch and not any(query.name for query in queries):
         # Of a category most kinds are empty.
@@ -284,10 +284,15 @@ async def pages(cluster: "Cluster", query: Query, headers: Mapping[str, str] | N
     return whole
 
 
-async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, version: str, columns: list[int]) -> None:
-    """Prints one row per change, in the column widths of the table above."""
+async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, listed: Object, columns: list[int]) -> None:
+    """Prints one row per change, in the column widths of the table above, whose answer is `listed`."""
+    version, titles = listed["metadata"].get("resourceVersion", ""), listed.get("columnDefinitions")
     async for event in changes(cluster, query, version, TABLE):
         body = event["object"]
+        if body.get("kind") == "Table":
+            # API servers name the columns in the first event of a stream only.
+            titles = body.get("columnDefinitions") or titles
+            body = {**body, "columnDefinitions": titles}
         _, rows = cells(body, how, namespaced=query.resource.kind.namespaced)
         for row in rows:
             columns = list(map(max, columns, output.widths([row])))

@@ -168,15 +168,18 @@ def test_one_object_is_written_whole_and_several_become_a_list(cluster: FakeClus
 def test_a_watch_shows_every_change_and_resumes_where_the_stream_ended(cluster: FakeCluster, penstock: Type) -> None:
     pod = cluster.add(POD, "a", status={"phase": "Pending"})
     later = {**pod, "status": {"phase": "Succeeded"}, "metadata": {**pod["metadata"], "resourceVersion": "500"}}
+    last = {**later, "status": {"phase": "Unknown"}}
     bookmark = {"kind": "Table", "metadata": {"resourceVersion": "600"}, "columnDefinitions": [], "rows": []}
     cluster.streams["/api/v1/namespaces/default/pods"] = [
         cluster.event("MODIFIED", cluster.table([later], {})),
         b"",
+        # Only the first event of a stream names the columns.
+        cluster.event("MODIFIED", {**cluster.table([last], {}), "columnDefinitions": None}),
         cluster.event("BOOKMARK", bookmark),
     ]
     printed = penstock("get", "pods", "-w")
     assert printed.code == 130
-    assert printed.out == "NAME   STATUS\na      Pending\na      Succeeded\n"
+    assert printed.out == "NAME   STATUS\na      Pending\na      Succeeded\na      Unknown\n"
     first, second = cluster.queries[-2:]
     assert (first["watch"], first["resourceVersion"], second["resourceVersion"]) == ("true", "101", "600")
 
