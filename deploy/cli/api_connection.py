@@ -80,10 +80,23 @@ def target(
     if chosen is None:
         source = "KUBECONFIG or ~/.kube/config"
     current, folder = _context(kubeconfig_files.listed(chosen, environ), settings.context)
-    # A home of another cluster's processes may be in the current folder.
-    beside = chosen.parent if chosen else folder
-    homes = (beside, settings.home) if beside else (settings.home,)
+    homes = _homes(chosen.parent if chosen else folder, settings.home, named=home or environ.get("PENSTOCK_HOME"))
     return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout, homes)
+
+
+def _homes(beside: Path | None, home: Path, *, named: str | None) -> tuple[Path, ...]:
+    """Returns the folders that may hold the URL of the broker: that of the kubeconfig in use, and the home.
+
+    A home that was not named and has an embedded cluster belongs to that one: it may be in the current folder while
+    another cluster is in use.
+    """
+    from deploy.local.home import Home
+
+    if beside is None:
+        return (home,)
+    if not named and beside != home and Home(home).kubeconfig.is_file():
+        return (beside,)
+    return (beside, home)
 
 
 def _await_start(home: Path) -> bool:

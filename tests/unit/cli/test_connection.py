@@ -184,6 +184,25 @@ def test_the_broker_belongs_to_the_cluster(
     assert api_connection.known_broker(options.load(settings), to.homes) == url
 
 
+@cases(
+    ("another cluster", {"kubeconfig": "real/config"}, "no broker"),
+    (
+        "another cluster, and the home by name",
+        {"kubeconfig": "real/config", "home": ".penstock"},
+        "redis://.penstock/0",
+    ),
+    ("the cluster of the home", {"kubeconfig": ".penstock/kubeconfig"}, "redis://.penstock/0"),
+    ("the cluster of the home, which is found", {}, "redis://.penstock/0"),
+)
+def test_an_embedded_cluster_of_the_current_folder_lends_its_broker_to_no_other(
+    flags: dict[str, Any], url: str, tmp_path: Path
+) -> None:
+    with_broker(tmp_path / ".penstock", "redis://.penstock/0")
+    real = kubeconfig(tmp_path / "real" / "config", current="real", real=None)
+    to = api_connection.target(environ={"KUBECONFIG": str(real)}, **flags)
+    assert (api_connection.known_broker(options.load({}), to.homes) or "no broker") == url
+
+
 def test_a_broker_that_no_one_names_is_an_error(tmp_path: Path) -> None:
     message = r"no broker: --home \.penstock has none, and neither --broker nor PENSTOCK_BROKER is set"
     with pytest.raises(UserError, match=message):
