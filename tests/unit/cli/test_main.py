@@ -128,6 +128,15 @@ def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> 
     assert "kubelet" not in out
 
 
+def test_a_character_that_the_terminal_has_not_is_written_out(tmp_path: Path) -> None:
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}, "spec": {}}
+    (tmp_path / "日é.json").write_text(json.dumps(queue))
+    environ = {**os.environ, "PYTHONIOENCODING": "latin-1", "HOME": str(tmp_path)}
+    words = [*COMMAND, "check", "-f", "日é.json"]
+    done = subprocess.run(words, cwd=tmp_path, env=environ, check=True, capture_output=True, encoding="latin-1")
+    assert done.stdout.startswith("queues.scheduling.volcano.sh a: same  (\\u65e5é.json)\n")
+
+
 @cases(
     ("a letter is missing", ["aply"], "No such command 'aply'. Did you mean apply?"),
     (
