@@ -38,7 +38,7 @@ class ConnectionTarget:
 
     kubeconfig: None leaves the choice to kubectl's rules. source: the flag, variable or rule that chose
     it, for messages. timeout: seconds to wait for one answer. homes: folders that may hold the URL of the cluster's
-    broker, in the order of `broker_url`.
+    broker, in the order of `broker_url`. explicit: the namespace was named by --namespace.
     """
 
     kubeconfig: Path | None
@@ -47,6 +47,7 @@ class ConnectionTarget:
     source: str
     timeout: float
     homes: tuple[Path, ...] = ()
+    explicit: bool = False
 
 
 def target(
@@ -81,7 +82,8 @@ def target(
         source = "KUBECONFIG or ~/.kube/config"
     current, folder = _context(kubeconfig_files.listed(chosen, environ), settings.context)
     homes = _homes(chosen.parent if chosen else folder, settings.home, named=home or environ.get("PENSTOCK_HOME"))
-    return ConnectionTarget(chosen, settings.context, namespace or current, source, settings.timeout, homes)
+    within, explicit = namespace or current, bool(namespace)
+    return ConnectionTarget(chosen, settings.context, within, source, settings.timeout, homes, explicit)
 
 
 def _homes(beside: Path | None, home: Path, *, named: str | None) -> tuple[Path, ...]:

@@ -40,6 +40,15 @@ class Manifest:
         """The namespace that the manifest itself names, or empty."""
         return str(self.body["metadata"].get("namespace") or "")
 
+    def placed(self, namespace: str, *, explicit: bool) -> str:
+        """Returns the manifest's namespace, or else the given one.
+
+        explicit: --namespace gave that one; raises UserError if the manifest names another.
+        """
+        if explicit and self.namespace not in ("", namespace):
+            raise UserError(f"metadata.namespace: the manifest says {self.namespace}, --namespace says {namespace}")
+        return self.namespace or namespace
+
 
 @cache
 def _loader() -> Any:

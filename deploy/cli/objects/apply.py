@@ -53,14 +53,8 @@ def command(
       penstock crds | penstock apply -f -
     """
     found = manifests.read(sources, recursive=recursive)
-    applier = Applier(target.namespace, explicit=_explicit(), dry_run=dry_run, terse=form == "name")
+    applier = Applier(target.namespace, explicit=target.explicit, dry_run=dry_run, terse=form == "name")
     api_connection.run(target, lambda cluster: applier.apply_all(cluster, found))
-
-
-def _explicit() -> bool:
-    """Returns True if --namespace was given: a manifest must not name another one then."""
-    ctx = click.get_current_context()
-    return bool(ctx.params.get("namespace"))
 
 
 class Applier:
@@ -152,11 +146,8 @@ class Applier:
         metadata = manifest.body["metadata"]
         if not resource.kind.namespaced:
             return {**manifest.body, "metadata": {key: metadata[key] for key in metadata if key != "namespace"}}
-        if self._explicit and manifest.namespace not in ("", self._namespace):
-            raise UserError(
-                f"metadata.namespace: the manifest says {manifest.namespace}, --namespace says {self._namespace}"
-            )
-        return {**manifest.body, "metadata": {**metadata, "namespace": manifest.namespace or self._namespace}}
+        namespace = manifest.placed(self._namespace, explicit=self._explicit)
+        return {**manifest.body, "metadata": {**metadata, "namespace": namespace}}
 
 
 def _warn_of_unknown_fields(resource: discovery.DiscoveredKind, manifest: manifests.Manifest) -> None:

@@ -74,7 +74,7 @@ def command(
 
     async def work(cluster: "Cluster") -> None:
         if sources:
-            refs = await described(cluster, found, target.namespace)
+            refs = await described(cluster, found, target.namespace, explicit=target.explicit)
         else:
             refs = await named(cluster, what, target.namespace, selector, everything)
         # As with kubectl: an object that disappears between the list and its deletion is no error.
@@ -91,14 +91,23 @@ def command(
 Found = Sequence[tuple[discovery.DiscoveredKind, Ref]]
 
 
-async def described(cluster: "Cluster", found: Sequence[manifests.Manifest], namespace: str) -> Found:
-    """Returns the objects of manifests in reverse order, because later objects may depend on earlier ones."""
+async def described(
+    cluster: "Cluster", found: Sequence[manifests.Manifest], namespace: str, *, explicit: bool = False
+) -> Found:
+    """Returns the objects of manifests in reverse order, because later objects may depend on earlier ones.
+
+    Raises UserError for a kind that the server has not, and, if --namespace gave the namespace (explicit), for a
+    manifest that names another one.
+    """
     refs = []
     for manifest in reversed(found):
         resource = await discovery.spelt(cluster, manifest.api_version, manifest.kind)
         if resource is None:
             raise UserError(f"{manifest.where}: the server has no {manifest.kind} in {manifest.api_version}")
-        within = (manifest.namespace or namespace) if resource.kind.namespaced else ""
+        try:
+            within = manifest.placed(namespace, explicit=explicit) if resource.kind.namespaced else ""
+        except UserError as error:
+            raise UserError(f"{manifest.where}: {manifest.kind} {manifest.name}: {error}") from error
         refs.append((resource, Ref(resource.kind, within, manifest.name)))
     return refs
 
@@ -139,7 +148,7 @@ class Deleter:
     async def delete(self, cluster: "Cluster", refs: Found) -> list[tuple[Ref, str]]:
         """Requests the deletion of each object; returns those that existed, with their UIDs.
 
-        Raises NotFound for the first that did not exist, after requesting all deletions.
+        Raises NotFound for the last that did not exist, after requesting all deletions; the others are printed.
         """
         gone: list[tuple[Ref, str]] = []
         missing: list[NotFound] = []
@@ -153,8 +162,8 @@ class Deleter:
                 continue
             gone.append((ref, live["metadata"].get("uid", "")))
             output.say(f'{resource.id} "{ref.name}" deleted')
-        if missing and not self._missing_is_fine:
-            raise missing[0]
+        if not self._missing_is_fine:
+            get.raise_last(missing)
         return gone
 
 

@@ -226,7 +226,7 @@ async def show_tables(
                 _print(header, [], headers=how.headers)
         if watch:
             await _follow(cluster, query, how, answer, columns)
-    _raise_last(refused)
+    raise_last(refused)
     if not watch and not any(query.name for query in queries):
         # Of a category most kinds are empty.
         told = nothing if len(nothing) == len(queries) else [query for query in nothing if not query.category]
@@ -245,7 +245,7 @@ def _told(query: Query, error: NotFound | Forbidden, *, missing_is_fine: bool) -
     return [] if query.name and missing_is_fine and isinstance(error, NotFound) else [error]
 
 
-def _raise_last(errors: Sequence[ClusterError]) -> None:
+def raise_last(errors: Sequence[ClusterError]) -> None:
     """Raises the last error, which ends the command with its message; standard error lists those before it."""
     for error in errors[:-1]:
         output.note(f"penstock: {output.reason(error)}")
@@ -387,7 +387,7 @@ async def show_objects(
     elif found or not (refused or missing_is_fine):
         whole = {"apiVersion": "v1", "kind": "List", "items": [shape.trimmed(body) for _, body in found]}
         output.say(output.as_json(whole) if shape.form == "json" else output.as_yaml(whole))
-    _raise_last(refused)
+    raise_last(refused)
     if watch:
         async for event in changes(cluster, queries[0], version):
             if shape.form == "yaml":

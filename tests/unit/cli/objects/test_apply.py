@@ -175,6 +175,16 @@ def test_deleting_by_manifest_goes_backwards(cluster: FakeCluster, penstock: Typ
     assert penstock("delete", "-f", str(manifest)).out == 'node "n" deleted\nconfigmap "a" deleted\n'
 
 
+def test_deleting_by_manifest_refuses_another_namespace(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    manifest.write_text(manifest.read_text() + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: y}\n")
+    cluster.add(CONFIG_MAP, "a", "x")
+    cluster.add(POD, "p", "y")
+    printed = penstock("delete", "-f", str(manifest), "-n", "x")
+    assert (printed.code, len(cluster.objects)) == (1, 2)
+    assert "document 2: Pod p: metadata.namespace: the manifest says y, --namespace says x" in printed.err
+    assert penstock("delete", "-f", str(manifest), "--ignore-not-found").out == 'pod "p" deleted\n'
+
+
 def test_deleting_by_label_leaves_the_others(cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(POD, "a", metadata={"labels": {"app": "x"}})
     cluster.add(POD, "b")
@@ -193,6 +203,8 @@ def test_a_kind_alone_deletes_nothing(cluster: FakeCluster, penstock: Type) -> N
 
 def test_a_missing_object_is_an_error_without_ignore_not_found(cluster: FakeCluster, penstock: Type) -> None:
     assert penstock("delete", "pod", "a").err == 'penstock: pods "a" not found\n'
+    both = 'penstock: pods "a" not found\npenstock: pods "b" not found\n'
+    assert penstock("delete", "pod", "a", "b").err == both
     assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
 
 
