@@ -75,7 +75,8 @@ def of_manifests(manifests: Sequence[Manifest], namespace: str) -> Inventory:
     for each in manifests:
         kind = kinds.by_manifest(each.api_version, each.kind)
         if kind is None:
-            passed[each.kind] += 1
+            alike = any(judged.kind == each.kind for judged in JUDGED)
+            passed[f"{each.kind} ({each.api_version})" if alike else each.kind] += 1
             continue
         where = (each.namespace or namespace) if kind.namespaced else ""
         metadata = {**each.body["metadata"], **({"namespace": where} if where else {})}

@@ -85,6 +85,7 @@ async def judge(candidate: Candidate, inventory: Inventory, settings: "Settings"
     """Returns the judgment of one object of the inventory. Writes nothing."""
     kind, body = candidate.ref.kind, candidate.body
     body, points, readable = _of_shape(kind, body)
+    points += _of_version(kind, body)
     if readable:
         points += _of_rules(kind, body, inventory, settings)
         points += _of_warnings(kind, body)
@@ -117,6 +118,12 @@ def _same(body: Object, points: Iterable[Remark]) -> list[str]:
 
 
 # Stage: shape, by the schemas and rules of the embedded API server
+
+
+def _of_version(kind: Kind, body: Object) -> Iterator[Remark]:
+    version = body.get("apiVersion", kind.api_version)
+    if version != kind.api_version:
+        yield Remark("not supported", "apiVersion", f"{version} is not served here", f"use {kind.api_version}")
 
 
 #: The moment at which objects are taken to be created.

@@ -204,6 +204,7 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
             "not supported",
             ["spec.jobTargetRef.backofLimit", "spec.jobTargetRef.template.spec.imagePullPolcy"],
         ),
+        ({**cron_job(), "apiVersion": "batch/v1beta1"}, "not supported", ["apiVersion"]),
         (
             cron_job(template=MISSPELT),
             "not supported",
@@ -326,6 +327,13 @@ def test_what_stays_the_same_is_listed_beside_what_does_not(penstock: Type, tmp_
     file = tmp_path / "object.yaml"
     file.write_text(yaml.safe_dump(cron_job(startingDeadlineSeconds=0, suspend=True)))
     assert "same: spec.jobTemplate, spec.schedule, spec.suspend" in penstock("check", "-f", str(file)).lines
+
+
+def test_a_kind_of_the_same_name_is_told_with_its_group(penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump({**scaled_object(), "apiVersion": "keda.k8s.io/v1alpha1"}))
+    told = "not judged, for they are of other kinds: 1 ScaledObject (keda.k8s.io/v1alpha1)"
+    assert told in penstock("check", "-f", str(file)).lines
 
 
 def test_of_an_object_that_cannot_be_read_nothing_is_the_same(penstock: Type, tmp_path: Path) -> None:
