@@ -146,6 +146,8 @@ def _read(sources: Sequence[str], recursive: bool, stdin: TextIO) -> Iterator[Ma
 
 
 def _files(source: str, recursive: bool) -> Sequence[Path]:
+    if source.startswith(("https://", "http://")):
+        raise UserError(f"{source}: URLs are not fetched; curl -fL {source} | penstock ... -f - reads it")
     path = Path(source)
     if not path.is_dir():
         return [path]

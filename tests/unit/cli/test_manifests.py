@@ -103,6 +103,11 @@ def test_a_folder_gives_its_yaml_and_json_files_by_name(tmp_path: Path) -> None:
     assert [manifest.name for manifest in manifests.read([str(tmp_path)], recursive=True)] == ["a", "b", "d"]
 
 
+def test_a_url_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UserError, match=r"^https://example\.com/a\.yaml: URLs are not fetched; curl"):
+        manifests.read(["https://example.com/a.yaml"])
+
+
 def test_a_dash_is_standard_input() -> None:
     (manifest,) = read(JOB)
     assert manifest.where == "standard input"
