@@ -153,7 +153,7 @@ class Reflector:
                 log.info("listing again", extra={"kind": self._kind.id, "reason": str(error)})
             except (errors.ClusterError, RedisError) as error:
                 asked = getattr(error, "retry_after", None) or 0.0
-                log.warning("could not list", extra={"kind": self._kind.id, "error": str(error)})
+                log.warning("could not list", extra={"kind": self._kind.id, "error": self._reason(error)})
             except LeadershipLost:
                 raise
             except Exception:
@@ -188,6 +188,13 @@ class Reflector:
                 version = page_version
         return version
 
+    def _reason(self, error: errors.ClusterError | RedisError) -> str:
+        """Returns why the kind could not be listed. A list is answered by 404 only where the kind is not served."""
+        if not isinstance(error, errors.NotFound):
+            return str(error)
+        served = f"the API server does not serve {self._kind.plural} of {self._kind.api_version}"
+        return f"{served}: their definition is missing, or its version of Kubernetes lacks them ({error})"
+
     async def _relist(self, epoch: int) -> None:
         """Relists beside the watch, so that an event that was missed is repaired."""
         failures = 0
@@ -199,7 +206,7 @@ class Reflector:
                 failures = 0
             except (errors.ClusterError, RedisError) as error:
                 failures += 1
-                log.warning("could not list", extra={"kind": self._kind.id, "error": str(error)})
+                log.warning("could not list", extra={"kind": self._kind.id, "error": self._reason(error)})
 
     async def _follow(self, epoch: int, stream: _Stream) -> None:
         """Watches one namespace for ever, resuming after every disconnect. Raises `errors.Gone`."""

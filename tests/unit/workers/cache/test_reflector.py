@@ -17,12 +17,12 @@ from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref
-from workers.api.kinds import JOB, Kind, Ref
+from workers.api.kinds import JOB, Kind, Object, Ref
 from workers.cache.reflector import ECHOES, Pace, Reflector
 from workers.cache.store import Applied, LeadershipLost, ObjectVersion, Store
 from workers.client.rest import WatchEvent
 from workers.decision.snapshot import CachedObject
-from workers.errors import Unavailable
+from workers.errors import NotFound, Unavailable
 
 QUICK = Pace(relist=3600, watch=3600, beat=0.01, probe=0.03, base=0.01, cap=0.05)
 
@@ -256,6 +256,21 @@ async def test_a_fault_of_a_reflector_does_not_end_it(
     async with rig.informing():
         await eventually(rig.fresh)
     assert "the reflector failed; listing again" in caplog.text
+
+
+async def test_a_kind_that_the_server_does_not_serve_is_named(
+    rig: ReflectorRig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def unserved(*_: Any, **__: Any) -> AsyncGenerator[tuple[list[Object], str], None]:
+        raise NotFound("GET /apis/batch/v1/jobs: 404: the server could not find the requested resource", status=404)
+        yield [], ""
+
+    monkeypatch.setattr(rig.cluster, "pages", unserved)
+    async with rig.informing():
+        await eventually(lambda: "could not list" in caplog.text)
+    [record, *_] = [record for record in caplog.records if record.message == "could not list"]
+    assert vars(record)["error"].startswith("the API server does not serve jobs of batch/v1: ")
+    assert not await rig.fresh()
 
 
 async def test_freshness_is_claimed_while_the_stream_is_quiet_and_the_server_answers(rig: ReflectorRig) -> None:
