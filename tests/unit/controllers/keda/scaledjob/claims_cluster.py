@@ -324,6 +324,11 @@ class ClaimsCluster:
         """Returns the item that a Job was made for."""
         return item_of(job)
 
+    def state(self) -> tuple[Any, ...]:
+        """Returns all that a poll or a decision can change, without the clock."""
+        ledgers = [(list(each.items), dict(each.held), list(each.parked)) for each in self.lists.values()]
+        return self.owner, self.version, self.order, ledgers, sorted(self.unobserved)
+
     def maximum(self) -> int:
         assert self.owner is not None
         return int(self.owner["spec"]["maxReplicaCount"])

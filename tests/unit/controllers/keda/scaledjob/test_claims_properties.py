@@ -1,5 +1,6 @@
 """Every item has exactly one completed Job, or is parked, or waits, under any interleaving, kill and data loss."""
 
+from collections import deque
 from itertools import count
 
 from hypothesis import settings
@@ -115,8 +116,7 @@ class Accounting(ClaimsMachine):
             self.the_user_pauses_or_resumes()
         for name in ("work", "other", "work"):
             self._specify(name)
-            for _ in range(6 * len(cluster.pushed) + 20):
-                self._round()
+            self._rounds(6 * len(cluster.pushed) + 20)
         assert not any(ledger.items or ledger.held for ledger in cluster.lists.values())
         for item in cluster.pushed:
             parked = sum(item == each for ledger in cluster.lists.values() for each, _ in ledger.parked)
@@ -125,6 +125,15 @@ class Accounting(ClaimsMachine):
         unsettled = [name for name, job in cluster.jobs.items() if binding.is_bound(job)]
         assert not unsettled, "a Job waits for its claim for ever"
         assert len(cluster.jobs) <= 2, "history is cleaned up"
+
+    def _rounds(self, most):
+        """Makes rounds until three in a row have changed nothing, and at most so many."""
+        states = deque(maxlen=4)
+        for _ in range(most):
+            self._round()
+            states.append(self.cluster.state())
+            if len(states) == 4 and all(state == states[0] for state in states):
+                return
 
     def _and_nothing_is_left_of_a_deleted_object(self):
         cluster = self.cluster
