@@ -55,6 +55,9 @@ ANSWER = 8 << 20
 SCANNED = 16 << 20
 #: Seconds a tombstone is kept: longer than any late version of the object can be on its way.
 TOMBSTONE = 600.0
+#: Calls of the script in one `touch`. Each deletes up to a hundred old tombstones; clusters delete fewer than a
+#: thousand objects of a kind in the second until the next.
+DELETIONS = 10
 #: Seconds that values which could not be read are kept.
 UNREADABLE = 7 * 24 * 3600
 
@@ -379,8 +382,15 @@ class Store:
 
     async def touch(self, kind: Kind, epoch: int, fresh: int | None) -> int:
         """Records that all changes before `fresh` (µs, broker's clock; None: none) are stored. Returns now."""
-        args: list[Arg] = [epoch, "" if fresh is None else fresh, self._tombstone]
-        return int((await self._write("touch", kind, self._tables(kind), args, call=self._touch))[0])
+        moment: Arg = "" if fresh is None else fresh
+        for _ in range(DELETIONS):
+            args: list[Arg] = [epoch, moment, self._tombstone]
+            now, left = await self._write("touch", kind, self._tables(kind), args, call=self._touch)
+            if not left:
+                break
+            # Of the moment the first call has taken note.
+            moment = ""
+        return int(now)
 
     async def _touch(self, call: _Call) -> Any:
         answer = await self._touches.submit(call)

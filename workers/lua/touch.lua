@@ -11,7 +11,7 @@
 --       5      epoch
 --       6      the moment, us on the broker's clock; '' leaves it unchanged
 --       7      age after which a tombstone is deleted, us
--- Answer: {'ok', number of writes, now}, or {'deposed'} or {'lost'}
+-- Answer: {'ok', number of writes, now, tombstones of that age that are left}, or {'deposed'} or {'lost'}
 -- Replay: harmless; the moment goes back only if the broker's clock was set back.
 -- include: clock
 -- include: batches
@@ -51,4 +51,5 @@ end
 write_many('ZREM', KEYS[4], members)
 write_many('HDEL', KEYS[3], old)
 write_many('ZREM', KEYS[5], old)
-return { 'ok', writes, string.format('%.0f', now) }
+local left = redis.call('ZCOUNT', KEYS[5], '-inf', now - tonumber(ARGV[7]))
+return { 'ok', writes, string.format('%.0f', now), left }

@@ -416,6 +416,16 @@ async def test_tombstones_are_forgotten_when_no_echo_can_come_any_more(rig: Stor
     assert await rig.client.zcard(rig.store.keys.owners(JOB.id)) == 1
 
 
+async def test_tombstones_do_not_pile_up_behind_more_deletions_than_one_call_forgets(rig: StoreRig) -> None:
+    await rig.store.begin(JOB, epoch=1)
+    await rig.store.apply(JOB, [ObjectVersion.deleted(JOB, job(f"{i}", i, owner=OWNER)) for i in range(1, 351)])
+    rig.now += 601 * SECOND
+    await rig.store.touch(JOB, 1, rig.now)
+    keys = rig.store.keys
+    assert not await rig.client.exists(keys.objects(JOB.id), keys.owners(JOB.id), keys.gone(JOB.id))
+    assert (await rig.store.freshness([JOB]))[JOB.id] == 0
+
+
 async def test_a_batch_is_observed_with_children_and_freshness_in_the_order_asked(rig: StoreRig) -> None:
     second = scaled_job("second", 2)
     await rig.store.begin(SCALED_JOB, epoch=1)
