@@ -171,9 +171,15 @@ class Supervisor:
         process = await self._start(component)
         assert self._guard is not None
         self._guard.add(process.pid)
-        if self._notes is not None:
-            self._notes.add(component.name, process.pid)
-        child = _Child(component, process, self._logs / f"{component.name}.log")
+        try:
+            if self._notes is not None:
+                self._notes.add(component.name, process.pid)
+            child = _Child(component, process, self._logs / f"{component.name}.log")
+        except OSError:
+            # Who asked for it does not know it, and tries again.
+            signal_group(process.pid, signal.SIGKILL)
+            self._guard.remove(process.pid)
+            raise
         self._running[component.name] = child
         return child
 
@@ -207,7 +213,19 @@ class Supervisor:
             log.warning("a part died and is started again", extra={"part": name, "code": code, "in": pause})
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST)
-            child = await self._spawn(child.component)
+            child = await self._spawn_at_last(child.component)
+
+    async def _spawn_at_last(self, component: Component) -> "_Child":
+        """Starts a part again; without memory, descriptors or room on the disk as soon as there is some."""
+        pause = SHORTEST
+        while True:
+            try:
+                return await self._spawn(component)
+            except OSError as error:
+                fields = {"part": component.name, "error": str(error), "in": pause}
+                log.warning("a part cannot be started again", extra=fields)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST)
 
     async def _until_ready(self, child: "_Child") -> "_Child":
         """Waits until a part is ready; returns its process, which is another one if the first had to be replaced."""

@@ -109,6 +109,41 @@ async def test_a_part_that_dies_is_started_again(running: Supervisor, monkeypatc
     assert alive(running.pids()["one"])
 
 
+async def test_a_part_that_cannot_be_started_again_is_tried_until_it_can(
+    running: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor, "SHORTEST", 0.01)
+    monkeypatch.setattr(supervisor, "LONGEST", 0.05)
+    program, away = tmp_path / "program", tmp_path / "away"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    await running.start(Component("one", (str(program),)))
+    first = running.pids()["one"]
+    program.rename(away)
+    os.kill(first, signal.SIGKILL)
+    await eventually(lambda: caplog.text.count("a part cannot be started again") >= 2)
+    assert running.pids() == {}
+    away.rename(program)
+    await eventually(running.pids)
+    assert alive(running.pids()["one"])
+
+
+async def test_a_part_whose_log_cannot_be_opened_runs_once_only(
+    running: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor, "SHORTEST", 0.01)
+    monkeypatch.setattr(supervisor, "LONGEST", 0.05)
+    await running.start(shell("one", f"echo $$ >> {tmp_path}/pids; exec sleep 60"))
+    await eventually((tmp_path / "pids").exists)
+    (tmp_path / "logs").rename(tmp_path / "away")
+    os.kill(running.pids()["one"], signal.SIGKILL)
+    await eventually(lambda: "a part cannot be started again" in caplog.text)
+    (tmp_path / "away").rename(tmp_path / "logs")
+    await eventually(running.pids)
+    pids = [int(line) for line in (tmp_path / "pids").read_text().split()]
+    assert [pid for pid in pids if alive(pid)] == [running.pids()["one"]]
+
+
 async def test_output_goes_to_a_file_of_its_own(running: Supervisor, tmp_path: Path) -> None:
     script = "echo hello; echo again >&2; head -c 200000 /dev/zero | tr '\\0' x; exec sleep 60"
     await running.start(shell("talker", script))
