@@ -47,6 +47,10 @@ class _BlockingConnection:
             if refusals.is_elsewhere(error, self._address):
                 self.disconnect()  # type: ignore[attr-defined]
                 raise exceptions.ConnectionError(f"{self.host}:{self.port} is not the master: {error}") from error
+            if refusals.is_for_now(error):
+                # A Celery worker ends by any other error, and connects again after this one.
+                self.disconnect()  # type: ignore[attr-defined]
+                raise exceptions.ConnectionError(f"{self.host}:{self.port} refuses to write: {error}") from error
             explained = refusals.explained(error, self._address)
             if explained is error:
                 raise
@@ -134,6 +138,16 @@ class BrokerChannel(kombu_redis.Channel):  # type: ignore[misc]
     do_restore = False
 
     from_transport_options = (*kombu_redis.Channel.from_transport_options, "address")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        try:
+            # A server that answers may refuse to write. Celery waits ever longer for one that cannot be connected to,
+            # and not at all after an error on a connection that stands.
+            self.client.set("writable", 1, px=1000)
+        except exceptions.RedisError:
+            self.close()
+            raise
 
     @property
     def connection_class(self) -> type[Any]:

@@ -1,4 +1,7 @@
-"""Refusals of the broker, in words that say what to do: a demoted master, another node's slot, a command of an ACL."""
+"""Refusals of the broker, in words that say what to do: a demoted master, another node's slot, a command of an ACL.
+
+Some end by themselves: by asking another server, or later.
+"""
 
 import re
 
@@ -15,12 +18,20 @@ _COMMAND = re.compile(r"'([^']+)' command")
 def is_elsewhere(error: exceptions.ResponseError, address: BrokerAddress) -> bool:
     """Returns True if another server must be asked instead: this one is a replica, or lost the slot of our keys."""
     # Until Redis 7 the error of a script has that of its command in its text.
-    if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
+    if isinstance(error, (exceptions.ReadOnlyError, exceptions.MasterDownError)) or "-READONLY" in str(error):
+        return True
+    # The answer to a command that waited when the server became a replica.
+    if str(error).startswith("UNBLOCKED"):
         return True
     # MOVED is an ASK to redis-py. ASK and TRYAGAIN end when the slot has moved.
     return address.cluster and isinstance(
         error, (exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)
     )
+
+
+def is_for_now(error: exceptions.ResponseError) -> bool:
+    """Returns True if the server takes no writes now: without memory, replicas or a disk, or while a script runs."""
+    return isinstance(error, exceptions.OutOfMemoryError) or str(error).startswith(("NOREPLICAS", "MISCONF", "BUSY "))
 
 
 def explained(error: exceptions.ResponseError, address: BrokerAddress) -> exceptions.ResponseError:

@@ -20,8 +20,9 @@ from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.broker_servers import Certificates, Trio, certificates, options, tls_front, trio
 from tests.support.conditions import eventually
+from tests.support.ports import free_port
 from tests.support.tables import cases
-from tests.support.valkeys import LONG, Cluster, cluster
+from tests.support.valkeys import LONG, Cluster, ValkeyServer, cluster
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240), pytest.mark.broker]
 
@@ -158,6 +159,51 @@ async def test_a_node_without_our_slot_says_how_to_name_a_cluster(nodes: Cluster
     refusals = [str(answer) for answer in answers if isinstance(answer, exceptions.ResponseError)]
     assert len(refusals) == 2
     assert all("cluster=true" in each for each in refusals)
+
+
+# --- servers that take no writes
+
+
+@cases(("no memory", "maxmemory", "1", "0"), ("too few replicas", "min-replicas-to-write", "1", "0"))
+async def test_a_server_that_takes_no_writes_is_away_for_celery_until_it_does(
+    setting: str, without: str, again: str
+) -> None:
+    with ValkeyServer(config={"save": ""}) as server:
+        url = f"{server.connection_url}/0"
+        async with clients.client(url) as client:
+            with messages(url) as connection:
+                await client.config_set(setting, without)
+                with pytest.raises(connection.connection_errors, match="refuses to write"):
+                    connection.connect()
+                await client.config_set(setting, again)
+        assert exchanged(url)
+
+
+async def test_a_server_that_takes_no_writes_any_more_is_away_for_a_worker_that_waits() -> None:
+    with ValkeyServer(config={"save": ""}) as server:
+        url = f"{server.connection_url}/0"
+        async with clients.client(url) as client:
+            with messages(url) as connection, connection.SimpleQueue("bell") as queue:
+                await client.config_set("min-replicas-to-write", "1")
+                with pytest.raises(connection.connection_errors, match="refuses to write"):
+                    queue.get(timeout=5)
+                await client.config_set("min-replicas-to-write", "0")
+
+
+async def test_a_master_that_is_demoted_is_away_for_a_worker_that_waits() -> None:
+    with ValkeyServer(config={"save": ""}) as server:
+        url = f"{server.connection_url}/0"
+        async with clients.client(url) as client:
+            with messages(url) as connection, connection.SimpleQueue("bell") as queue:
+                waiting = asyncio.create_task(asyncio.to_thread(queue.get, timeout=30))
+
+                async def waits() -> bool:
+                    return bool((await client.info("clients"))["blocked_clients"])
+
+                await eventually(waits)
+                await client.replicaof("127.0.0.1", free_port())
+                with pytest.raises(connection.connection_errors, match="is not the master"):
+                    await waiting
 
 
 # --- sentinels
