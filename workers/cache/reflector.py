@@ -301,7 +301,8 @@ class Reflector:
     async def _beat(self, epoch: int, streams: Sequence[_Stream]) -> None:
         """Claims freshness every beat, in one round trip with other reflectors of this process.
 
-        Raises `StoreLost` when the broker was flushed, or `LeadershipLost`."""
+        Raises `StoreLost` when the broker was flushed, `errors.Gone` when the API server was set back, or
+        `LeadershipLost`."""
         outage = Outage(log)
         while True:
             await shared_ticks.tick(self._pace.beat)
@@ -309,7 +310,9 @@ class Reflector:
             try:
                 await self._claim(epoch, fresh)
                 if self._clock() - max(fresh, self._probed) > self._pace.probe:
-                    await self._probe()
+                    await self._probe(streams)
+            except errors.Gone:
+                raise
             except (errors.ClusterError, RedisError, TimeoutError) as error:
                 outage.lasts("freshness could not be claimed", kind=self._kind.id, error=str(error))
             else:
@@ -321,24 +324,32 @@ class Reflector:
             await self._asked.wait()
             self._asked.clear()
             try:
-                await self._probe()
+                await self._probe(streams)
                 await asyncio.sleep(self._pace.settle)
                 async with asyncio.timeout(self._pace.beat):
                     await asyncio.gather(*map(_drain, streams))
                 await self._claim(epoch, min(stream.fresh for stream in streams))
+            except errors.Gone:
+                raise
             except (errors.ClusterError, RedisError, TimeoutError) as error:
                 # It is asked for again, and claimed by `_beat` at the latest.
                 log.info("freshness could not be proved", extra={"kind": self._kind.id, "error": str(error)})
 
-    async def _probe(self) -> None:
-        """Lists a single object, to prove that the server answers."""
-        started = self._clock()
+    async def _probe(self, streams: Sequence[_Stream]) -> None:
+        """Lists a single object, to prove that the server answers, and has what the watches showed.
+
+        Raises `errors.Gone` for a server at an earlier version: it was restored from a backup, and a watch from a
+        version to come shows nothing, without an error.
+        """
+        started, known = self._clock(), max(_number(stream.version) for stream in streams)
         async with asyncio.timeout(self._pace.probe):
             pages = self._cluster.pages(self._kind, self._namespaces[0], limit=1)
             async with aclosing(pages):
                 # A kind that is not proved fresh stops every decision that needs it.
                 with requests(Priority.FINISH):
-                    await anext(pages)
+                    _, version = await anext(pages)
+        if version and _number(version) < known:
+            raise errors.Gone(f"the API server is at version {version}, and was at {known} before", status=410)
         self._probed = started
 
     async def _claim(self, epoch: int, fresh: float | None) -> None:
@@ -350,6 +361,11 @@ class Reflector:
         # Our clock is read after the answer: the offset to the broker's clock is too small by the answer's way back, or
         # by the time this process was stopped. The error makes the kind older, never fresher than it is.
         self._offset = now / 1e6 - self._clock()
+
+
+def _number(version: str) -> int:
+    """Returns a resourceVersion as a number; 0 for none."""
+    return int(version) if version.isdecimal() else 0
 
 
 async def _drain(stream: _Stream) -> None:

@@ -184,6 +184,23 @@ async def test_an_object_that_matches_the_selector_again_comes_back_although_the
         await eventually(rig.in_step)
 
 
+async def test_a_server_that_was_restored_from_a_backup_is_listed_again(rig: ReflectorRig) -> None:
+    """A watch from a version to come shows nothing, and breaks off as little as any."""
+    for name in "abc":
+        rig.cluster.put(JOB, job(name, 0))
+    async with rig.informing():
+        await eventually(rig.in_step)
+        await eventually(lambda: bool(rig.cluster.watches))
+        del rig.cluster.objects[key(JOB, "c")]
+        rig.cluster.log.clear()
+        rig.cluster.version = 10
+        rig.cluster.put(JOB, job("b", 0))
+        await eventually(rig.in_step)
+        rig.cluster.put(JOB, job("d", 0))
+        await eventually(rig.in_step)
+    assert rig.cluster.lists == 2
+
+
 async def test_an_event_that_comes_twice_is_one(rig: ReflectorRig) -> None:
     async with rig.informing():
         await eventually(rig.fresh)
