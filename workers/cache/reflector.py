@@ -314,7 +314,8 @@ class Reflector:
             except errors.Gone:
                 raise
             except (errors.ClusterError, RedisError, TimeoutError) as error:
-                outage.lasts("freshness could not be claimed", kind=self._kind.id, error=str(error))
+                reason = str(error) or "no answer in time"
+                outage.lasts("freshness could not be claimed", kind=self._kind.id, error=reason)
             else:
                 outage.over("freshness is claimed again", kind=self._kind.id)
 
@@ -333,7 +334,8 @@ class Reflector:
                 raise
             except (errors.ClusterError, RedisError, TimeoutError) as error:
                 # It is asked for again, and claimed by `_beat` at the latest.
-                log.info("freshness could not be proved", extra={"kind": self._kind.id, "error": str(error)})
+                reason = str(error) or "no answer in time"
+                log.info("freshness could not be proved", extra={"kind": self._kind.id, "error": reason})
 
     async def _probe(self, streams: Sequence[_Stream]) -> None:
         """Lists a single object, to prove that the server answers, and has what the watches showed.

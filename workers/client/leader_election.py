@@ -232,7 +232,8 @@ class Elector:
                 free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
                 self._note(await self._write(free))
         except (errors.ClusterError, TimeoutError) as error:
-            log.info("could not give up", extra={"lease": str(self._ref), "error": str(error)})
+            reason = str(error) or "no answer in time"
+            log.info("could not give up", extra={"lease": str(self._ref), "error": reason})
 
     async def _write(self, changes: Object) -> Object:
         spec = (self._lease or {}).get("spec") or {}

@@ -59,7 +59,8 @@ class ApiReach:
                     await self._ask()
             except (Unavailable, TimeoutError) as error:
                 if not self.there and not self._told:
-                    log.warning("the API server is out of reach; claiming nothing", extra={"error": str(error)})
+                    reason = str(error) or "no answer in time"
+                    log.warning("the API server is out of reach; claiming nothing", extra={"error": reason})
                     self._told = True
                     self._lost()
                 continue

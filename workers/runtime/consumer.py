@@ -176,7 +176,8 @@ class Consumer:
                 outage.lasts("the broker answers with an error", lane=lane.name, error=str(error))
             except (RedisError, TimeoutError) as error:
                 # The sweep resumes the lane when the broker is back.
-                outage.lasts("the broker is away; waiting for it", lane=lane.name, error=str(error))
+                reason = str(error) or "no answer in time"
+                outage.lasts("the broker is away; waiting for it", lane=lane.name, error=reason)
             except Exception:
                 log.exception("a sweep failed", extra={"lane": lane.name})
             else:

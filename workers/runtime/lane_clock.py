@@ -44,7 +44,7 @@ async def tick_forever(lane: Lane, notify: Notify, ticking: Callable[[], None]) 
         except ResponseError as error:
             outage.lasts("the broker answers with an error; ticking on", lane=lane.name, error=str(error))
         except (RedisError, OSError, TimeoutError) as error:
-            outage.lasts("the broker is away; ticking on", lane=lane.name, error=str(error))
+            outage.lasts("the broker is away; ticking on", lane=lane.name, error=str(error) or "no answer in time")
         else:
             outage.over("the broker is back", lane=lane.name)
         await _set_within(booked, pause)

@@ -65,6 +65,19 @@ async def test_the_server_is_out_of_reach_after_a_while_without_an_answer(answer
         await eventually(lambda: reach.there)
 
 
+async def test_a_server_that_does_not_answer_in_time_is_said_to_be_out_of_reach(caplog):
+    def late():
+        raise TimeoutError
+
+    server, now = Server(), 0.0
+    async with server.watched(lambda: now):
+        server.answers = late
+        now += 5.0
+        await eventually(lambda: server.lost)
+    [record] = [record for record in caplog.records if "out of reach" in record.message]
+    assert record.error == "no answer in time"
+
+
 @pytest.fixture
 async def keeper(fake_redis):
     lane = Lane(fake_redis, "reconcile", Keys("test"), lease=30.0)
