@@ -44,13 +44,15 @@ class Measure:
 
     active: None, as for almost every scaler, means that the value is compared with the activation value. again: seconds
     after which the value changes by itself, if known; it is then measured sooner than at the next poll.
-    target: events that one Job is meant for, if the source says so itself.
+    target: events that one Job is meant for, if the source says so itself. incomplete: the reason why a part of the
+    work could not be counted, None if all of it was; the value is then the least that waits, and removes no replicas.
     """
 
     value: float
     active: bool | None = None
     again: float | None = None
     target: float | None = None
+    incomplete: str | None = None
 
 
 class Scaler(Parameters):

@@ -200,8 +200,9 @@ class Service:
 
     async def _measure(self, asked: _Called, context: Any) -> Measure:
         answer = await self._cached(asked)
-        if isinstance(answer, str):
-            await context.abort(needed("grpc", EXTRA).StatusCode.FAILED_PRECONDITION, answer)
+        failure = answer if isinstance(answer, str) else answer.incomplete
+        if failure is not None:
+            await context.abort(needed("grpc", EXTRA).StatusCode.FAILED_PRECONDITION, failure)
         assert isinstance(answer, Measure)
         return answer
 

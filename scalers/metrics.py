@@ -58,8 +58,8 @@ def export_sample(ref: Ref, index: int, sample: TriggerSample, seconds: float, n
         return
     labels = (ref.namespace, sample.name, ref.name, name or sample.type, str(index), _type(ref))
     LATENCY.set(seconds, *labels)
-    failed = 0 if sample.error is None else 1
-    if not failed:
+    failed = 0 if sample.failure is None else 1
+    if sample.error is None:
         VALUE.set(sample.value, *labels)
         ACTIVE.set(float(sample.active), *labels)
     ERRORS.add(failed, *labels)

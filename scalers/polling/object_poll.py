@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
-from penstock.scaler import Measure, milli
+from penstock.scaler import Measure, SourceError, milli
 from scalers import metrics
 from scalers.claimable import ClaimableItems, Claiming, ClaimRequest
 from scalers.polling import failure_counts
@@ -98,9 +98,10 @@ class ObjectPoll:
         except Exception as error:
             # A third party's scaler may fail in `target` or `activation`: that is the trigger's failure alone.
             taken = sample(probe, why(error, probe.scaler))
-        if taken.error is not None:
-            before = self.previous if self.previous and self.previous.uid == self.uid else None
+        before = self.previous if self.previous and self.previous.uid == self.uid else None
+        if taken.failure is not None:
             taken = failure_counts.counted(taken, before, failure_counts.threshold(self.body))
+        if taken.error is not None:
             taken = failure_counts.with_breaker(taken, before, breaker, str(probe.source), self.started)
         self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
@@ -167,7 +168,10 @@ def sample(probe: TriggerProbe, answer: Answer) -> TriggerSample:
         return TriggerSample(name=probe.name, type=probe.type, error=answer, claimable=claimable)
     active = answer.value > probe.scaler.activation if answer.active is None else answer.active
     target = float(probe.scaler.target if answer.target is None else answer.target)
-    return TriggerSample(probe.name, probe.type, milli(answer.value), target, active, claimable=claimable)
+    # As the text of an error, it may hold secrets.
+    incomplete = None if answer.incomplete is None else why(SourceError(answer.incomplete), probe.scaler)
+    value = milli(answer.value)
+    return TriggerSample(probe.name, probe.type, value, target, active, claimable=claimable, incomplete=incomplete)
 
 
 def asks_for_decision(previous: Reading | None, reading: Reading) -> bool:

@@ -265,7 +265,7 @@ class Poller:
             failed = isinstance(answer, str)
             poll.take(place, answer, self._sources.open_breaker(source, poll.asker(place)) if failed else None)
             poll.export(place, time.monotonic() - began)
-            if failed:
+            if poll.samples[place].failure is not None:
                 self._triggers.forget(poll.uid)
             if poll.complete:
                 work.complete(poll)

@@ -34,10 +34,11 @@ class TriggerSample:
 
     name: metric name as KEDA spells it (``s0-redis-work``). value: events waiting. target: events per Job.
     active: the value is above the trigger's activation value. error: the reason for a missing value; value, target and
-    active mean nothing then. Unknown is not zero. failures, last: for an object with a fallback, measurements that
-    failed in a row, and the Jobs the last successful one asked for (None: none yet). alone_since: since when the
-    circuit breaker of its server, `source`, is open (µs, broker's clock; 0: it is closed); next_attempt: when the
-    server is asked again. claimable: its items can be claimed.
+    active mean nothing then. Unknown is not zero. incomplete: the reason why more may wait than the value, as a part
+    could not be measured. failures, last: for an object with a fallback, measurements that failed in a row, and the
+    Jobs the last successful one asked for (None: none yet). alone_since: since when the circuit breaker of its server,
+    `source`, is open (µs, broker's clock; 0: it is closed); next_attempt: when the server is asked again. claimable:
+    its items can be claimed.
     """
 
     name: str
@@ -52,6 +53,12 @@ class TriggerSample:
     alone_since: int = 0
     next_attempt: int = 0
     claimable: bool = False
+    incomplete: str | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Returns the reason why the value, or a part of it, is missing; None if all was measured."""
+        return self.incomplete if self.error is None else self.error
 
 
 @dataclass(frozen=True, slots=True)

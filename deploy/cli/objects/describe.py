@@ -324,7 +324,7 @@ def show_reading(found: "Reading | None") -> None:
                 "" if sample.error else f"{sample.value:g}",
                 "" if sample.error else f"{sample.target:g}",
                 "" if sample.error else str(sample.active).lower(),
-                sample.error or "",
+                sample.failure or "",
             ]
             for sample in measured
         ]

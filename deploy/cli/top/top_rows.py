@@ -186,7 +186,7 @@ def _integer(value: Any) -> int | None:
 
 def _measured(reading: Reading | None) -> float | None:
     """Returns the sum of the triggers' values; None without a reading, or if one is unknown."""
-    if reading is None or reading.problem or any(sample.error for sample in reading.samples):
+    if reading is None or reading.problem or any(sample.failure for sample in reading.samples):
         return None
     return sum(sample.value for sample in reading.samples)
 

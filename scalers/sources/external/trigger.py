@@ -90,9 +90,10 @@ class External(Scaler):
         address = self.server
         async with connections.use(address, lambda: ExternalClient(address), ExternalClient.close) as client:
             try:
-                return await self.ask(client)
-            except SourceError as error:
+                measure = await self.ask(client)
                 # A server may quote what it was sent.
+                return replace(measure, incomplete=measure.incomplete and self.hide(measure.incomplete))
+            except SourceError as error:
                 raise type(error)(self.hide(str(error))) from None
             except asyncio.CancelledError:
                 connections.retire(address, client)
@@ -114,25 +115,37 @@ class External(Scaler):
         if not specs:
             return Measure(0.0, active=False, target=0.0)
         combine = self._largest if self._kind == SCALED_OBJECT.kind else self._combined
-        value, target = await combine(client, reference, specs)
-        return Measure(value, await client.active(reference), target=target)
+        measure = await combine(client, reference, specs)
+        return replace(measure, active=await client.active(reference))
 
-    async def _largest(self, client: ExternalClient, reference: Any, specs: Sequence[Any]) -> tuple[float, float]:
-        """Returns value and target of the metric that asks for most replicas, which an autoscaler would follow."""
+    async def _largest(self, client: ExternalClient, reference: Any, specs: Sequence[Any]) -> Measure:
+        """Returns the metric that asks for most replicas, which an autoscaler would follow.
+
+        One that fails could ask for more: the measure is then incomplete. Raises SourceError if all fail.
+        """
         names = [spec.metricName for spec in specs]
         for name in set(names):
             if names.count(name) > 1:
                 raise SourceError(f"{self.scaler_address}: two metrics are called {name!r}")
-        found = [(await self._sum(client, reference, spec.metricName), _target(spec)) for spec in specs]
+        found: list[tuple[float, float]] = []
+        failed: list[SourceError] = []
+        for spec in specs:
+            try:
+                found.append((await self._sum(client, reference, spec.metricName), _target(spec)))
+            except SourceError as error:
+                failed.append(error)
+        if not found:
+            raise failed[0]
         # What a metric without a target asks for is unknown, and could be the most.
-        return max(found, key=lambda each: milli(each[0]) / each[1] if each[1] > 0 else inf)
+        value, target = max(found, key=lambda each: milli(each[0]) / each[1] if each[1] > 0 else inf)
+        return Measure(value, target=target, incomplete="; ".join(map(str, failed)) or None)
 
-    async def _combined(self, client: ExternalClient, reference: Any, specs: Sequence[Any]) -> tuple[float, float]:
+    async def _combined(self, client: ExternalClient, reference: Any, specs: Sequence[Any]) -> Measure:
         """Returns the sum of the values of all metrics with the first one's name, and the mean target of all."""
         first, value = specs[0].metricName, 0.0
         for _ in range(sum(spec.metricName == first for spec in specs)):
             value += await self._sum(client, reference, first)
-        return value, sum(map(_target, specs)) / len(specs)
+        return Measure(value, target=sum(map(_target, specs)) / len(specs))
 
     async def _sum(self, client: ExternalClient, reference: Any, metric: str) -> float:
         return sum(map(_value, await client.values(reference, metric)))

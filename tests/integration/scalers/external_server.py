@@ -19,7 +19,8 @@ from tests.support.certificates import Certificates
 class ExternalServer:
     """Answers what it is told, and remembers what it was asked.
 
-    specs and values: fields of the messages. failing: by method, the details of an error. pushes: what the streams
+    specs and values: fields of the messages. failing: by method, or by ``GetMetrics <metric>``, the details of
+    an error. pushes: what the streams
     send; None ends a stream cleanly, an exception breaks it.
     """
 
@@ -44,8 +45,9 @@ class ExternalServer:
         name = method.path.rpartition("/")[2]
         self.asked.append((name, request))
         self.peers.add(context.peer())
-        if name in self.failing:
-            await context.abort(grpc.StatusCode.INTERNAL, self.failing[name])
+        asked = f"{name} {request.metricName}" if method is GET_METRICS else name
+        for failing in {name, asked} & self.failing.keys():
+            await context.abort(grpc.StatusCode.INTERNAL, self.failing[failing])
         made = message(method.response)()
         if method is IS_ACTIVE:
             made.result = self.active
@@ -85,7 +87,7 @@ class ExternalServer:
 
 
 def asking(
-    server: str, environment: Mapping[str, str] | None = None, /, *, owner: str = "work", **given: str
+    server: str, environment: Mapping[str, str] | None = None, /, *, owner: str = "work", kind: str = "", **given: str
 ) -> External:
     """The trigger that asks this server. given: its metadata, and its certificates as from an authentication."""
     certificates = {name: given.pop(name) for name in ("caCert", "tlsClientCert", "tlsClientKey") & given.keys()}
@@ -97,6 +99,7 @@ def asking(
             authentication=certificates,
             namespace="team",
             owner=owner,
+            kind=kind,
         )
     )
 

@@ -100,8 +100,8 @@ def readiness_events(
             yield RecordEvent("Normal", "KEDAScalersStarted", "Triggers are being measured")
         yield RecordEvent("Normal", f"{kind}Ready", f"The {kind} is ready to scale")
     for sample in samples:
-        if sample.error is not None:
-            yield RecordEvent("Warning", "KEDAScalerFailed", f"{sample.name}: {sample.error}")
+        if sample.failure is not None:
+            yield RecordEvent("Warning", "KEDAScalerFailed", f"{sample.name}: {sample.failure}")
 
 
 def fallback_and_pause_events(before: KedaConditions, after: KedaConditions) -> Iterator[RecordEvent]:

@@ -100,6 +100,16 @@ async def test_a_call_that_fails_is_an_error_of_its_trigger(
     assert str(answer) == f"{server.address}: {method}: INTERNAL: no disk for ***"
 
 
+async def test_a_metric_that_fails_leaves_the_others_of_a_scaledobject(
+    server: ExternalServer, connections: Connections
+) -> None:
+    server.specs = [SPEC, {"metricName": "age", "targetSize": 4}]
+    server.failing["GetMetrics age"] = "no disk for hush-hush"
+    trigger = asking(server.address, {"TOKEN": "hush-hush"}, tokenFromEnv="TOKEN", kind="ScaledObject")
+    reason = f"{server.address}: GetMetrics: INTERNAL: no disk for ***"
+    assert await External.read([trigger], connections) == [Measure(12, True, target=5, incomplete=reason)]
+
+
 async def test_all_triggers_of_an_address_share_a_channel(server: ExternalServer, connections: Connections) -> None:
     scalers = [asking(server.address, owner=f"work-{number}") for number in range(20)]
     assert len({one.server for one in scalers}) == 1

@@ -119,6 +119,11 @@ PLAIN = TriggerProbe("s0-plain", "plain", Plain(), SourceKey.of(Plain(), None))
     ("not above it", Measure(2.0), TriggerSample("s0-plain", "plain", 2.0, 5.0, False)),
     ("active by itself", Measure(0.0, active=True), TriggerSample("s0-plain", "plain", 0.0, 5.0, True)),
     ("a target of its own", Measure(3.0, target=7), TriggerSample("s0-plain", "plain", 3.0, 7.0, True)),
+    (
+        "not all of it",
+        Measure(3.0, incomplete="no age"),
+        TriggerSample("s0-plain", "plain", 3.0, 5.0, True, incomplete="the server: no age"),
+    ),
     ("an error", "refused", TriggerSample("s0-plain", "plain", error="refused")),
 )
 def test_a_sample_says_all_of_its_answer(answer, expected):
@@ -202,6 +207,9 @@ def test_a_failure_is_counted_on_from_the_reading_before_of_the_same_object():
     polled.previous = polled.reading()
     polled.take(0, "refused")
     assert polled.samples[0].failures == 2
+    polled.previous = polled.reading()
+    polled.take(0, Measure(3.0, incomplete="no age"))
+    assert polled.samples[0].failures == 3
     polled.previous = replace(polled.reading(), uid="another")
     polled.take(0, "refused")
     assert polled.samples[0].failures == 1

@@ -11,6 +11,8 @@ from scalers.sources.external.trigger import External
 from tests.support.tables import cases
 
 AGE, DEPTH, LONE = ("age", 10, (100,)), ("depth", 1000, (60_000, 40_000)), ("lone", 5, (12,))
+#: Metrics without values cannot be measured.
+LOST, GONE = ("lost", 5, ()), ("gone", 5, ())
 
 
 class Server:
@@ -24,6 +26,8 @@ class Server:
 
     async def values(self, _: Any, metric: str) -> Any:
         values = next(values for name, _, values in self.metrics if name == metric)
+        if not values:
+            raise SourceError(f"no {metric}")
         return [SimpleNamespace(metricName="other", metricValue=0, metricValueFloat=value) for value in values]
 
     async def active(self, _: Any) -> bool:
@@ -50,6 +54,28 @@ async def test_several_metrics(
     """of_a_job, of_an_object: value and target."""
     for kind, (value, target) in (("ScaledJob", of_a_job), ("ScaledObject", of_an_object)):
         assert await measured(kind, *metrics) == Measure(value, active=bool(metrics), target=target), kind
+
+
+@cases(
+    ("the last fails", (AGE, LOST), (100, 10), "no lost"),
+    ("the first fails", (LOST, AGE, DEPTH), (100_000, 1000), "no lost"),
+    ("two fail", (LOST, AGE, GONE), (100, 10), "no lost; no gone"),
+)
+async def test_the_metrics_that_are_known_count_for_a_scaledobject_if_others_fail(
+    metrics: tuple[Any, ...], largest: tuple[float, float], reason: str
+) -> None:
+    value, target = largest
+    assert await measured("ScaledObject", *metrics) == Measure(value, active=True, target=target, incomplete=reason)
+
+
+async def test_a_scaledobject_none_of_whose_metrics_is_known_is_unknown() -> None:
+    with pytest.raises(SourceError, match="no lost"):
+        await measured("ScaledObject", LOST, GONE)
+
+
+async def test_a_failed_first_metric_makes_a_scaledjob_unknown() -> None:
+    with pytest.raises(SourceError, match="no lost"):
+        await measured("ScaledJob", LOST, AGE)
 
 
 async def test_two_metrics_of_one_name_are_refused_for_a_scaledobject() -> None:

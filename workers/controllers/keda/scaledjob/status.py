@@ -59,7 +59,7 @@ class ScaledJobConditions(keda.KedaConditions):
             "ScalerActive" if active else "ScalerNotActive",
             f"scaling {'is' if active else 'is not'} done because the triggers {verb} active",
         )
-        failing = ", ".join(f"{sample.name}: {sample.error}" for sample in samples if sample.error is not None)
+        failing = ", ".join(f"{sample.name}: {sample.failure}" for sample in samples if sample.failure is not None)
         idle = ", ".join(sample.name for sample in samples if sample.type in _IDLE)
         note = f"; without effect on a ScaledJob: {idle}" if idle else ""
         # The note leaves out the values, which would cause a status write with every reading.

@@ -326,7 +326,7 @@ def activate(seen: ObservedScaledObject, measured: ReplicaMeasurement) -> Activa
         activation.ActivationState(
             current=seen.scale.replicas,
             active=active,
-            failing=any(metric.error is not None for metric in measured.metrics),
+            failing=any(metric.failure is not None for metric in measured.metrics),
             cooled=seen.cools_down < seen.now and confirmed,
             scale_in_paused=seen.scale_in_paused,
             scale_out_paused=seen.scale_out_paused,
@@ -402,10 +402,10 @@ def settle(
     if verdict.active and verdict.row != "A2" and not held:
         fields["lastActiveTime"] = times.render(seen.now)
     # Unknown pod usage is a problem only for a target that the metrics steer.
-    failing: list[Metric | PodUsage] = []
-    failing += measured.metrics if verdict.row in ("A2", "I2") else ()
-    failing += measured.usages if steering else ()
-    problems = ", ".join(f"{each.name}: {each.error}" for each in failing if each.error is not None)
+    failing: list[tuple[str, str | None]] = []
+    failing += [(each.name, each.failure) for each in measured.metrics if verdict.row in ("A2", "I2")]
+    failing += [(each.name, each.error) for each in measured.usages if steering]
+    problems = ", ".join(f"{name}: {reason}" for name, reason in failing if reason is not None)
     conditions = (
         conditions.with_readiness(problems, partly=verdict.row != "I2")
         .with_activity(verdict.active, verdict.cooling)

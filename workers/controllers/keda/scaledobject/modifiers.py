@@ -28,15 +28,15 @@ def apply(
     bare = Metric(NAME, composite.kind, composite.target)
     values: dict[str, float | None] = {}
     for name, sample in zip(composite.names, samples, strict=True):
-        if sample.error is None:
+        if sample.failure is None:
             values[name] = sample.value
         elif fallback is None or not beyond(sample, fallback):
             values[name] = None
-            bare = _failing(bare, f"{sample.name}: {sample.error}")
+            bare = _failing(bare, f"{sample.name}: {sample.failure}")
         elif fallback.behavior == "scalingModifiers":
             values[name] = None
         else:
-            return _activated(make_up(_failing(bare, sample.error), fallback, replicas), composite)
+            return _activated(make_up(_failing(bare, sample.failure), fallback, replicas), composite)
     if bare.error is not None:
         return bare
     try:

@@ -94,7 +94,7 @@ def reading_fields(
 
 def _health(sample: TriggerSample) -> Object:
     """Returns the failures in a row."""
-    if sample.error is None:
+    if sample.failure is None:
         return {"numberOfFailures": 0, "status": "Happy"}
     return {"numberOfFailures": max(1, sample.failures), "status": "Failing"}
 

@@ -19,8 +19,8 @@ class Metric:
     """One metric as an autoscaler would read it.
 
     kind: an AverageValue target is per replica, a Value target for all together. error: the reason that there is no
-    value; value and active mean nothing then. made_up: the fallback supplies the value. how: the sum behind the value,
-    for people.
+    value; value and active mean nothing then. incomplete: the reason why the value may be larger. made_up: the fallback
+    supplies the value. how: the sum behind the value, for people.
     """
 
     name: str
@@ -31,6 +31,12 @@ class Metric:
     error: str | None = None
     made_up: bool = False
     how: str = ""
+    incomplete: str | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Returns the reason why the value, or a part of it, is missing."""
+        return self.incomplete if self.error is None else self.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +57,34 @@ def of(
     found = []
     for sample, trigger in zip(samples, triggers, strict=True):
         kind: MetricType = "Value" if trigger.metric_type == "Value" else "AverageValue"
-        metric = Metric(sample.name, kind, sample.target, sample.value, sample.active, sample.error)
+        known = (sample.value, sample.active, sample.error)
+        metric = Metric(sample.name, kind, sample.target, *known, incomplete=sample.incomplete)
         found.append(make_up(metric, fallback, replicas) if fallback and beyond(sample, fallback) else metric)
     return tuple(found)
 
 
 def beyond(sample: TriggerSample, fallback: ScaledObjectFallback | None) -> bool:
     """Returns True if a trigger failed more often in a row than the fallback's threshold."""
-    return fallback is not None and sample.error is not None and sample.failures > fallback.failure_threshold
+    return fallback is not None and sample.failure is not None and sample.failures > fallback.failure_threshold
 
 
 def make_up(metric: Metric, fallback: ScaledObjectFallback, replicas: Replicas) -> Metric:
-    """Returns the metric with the value that proposes the fallback's replicas; a fallback of 0 activates nothing."""
+    """Returns the metric with the value that proposes the fallback's replicas; a fallback of 0 activates nothing.
+
+    Of an incomplete metric the fallback supplies what is missing: the larger value counts.
+    """
     wanted = fallback_replicas(fallback, replicas.current)
     value = metric.target * wanted
     if metric.kind == "Value":
+        if not replicas.ready and metric.incomplete is not None:
+            return metric
         if not replicas.ready:
             return replace(metric, error=f"{metric.error}; no fallback without ready pods", made_up=True)
         value /= replicas.ready
-    return replace(metric, value=value, active=wanted > 0, error=None, made_up=True)
+    active = wanted > 0
+    if metric.incomplete is not None:
+        value, active = max(value, metric.value), active or metric.active
+    return replace(metric, value=value, active=active, error=None, incomplete=None, made_up=True)
 
 
 def fallback_replicas(fallback: ScaledObjectFallback, current: int) -> int:
@@ -109,14 +124,15 @@ def propose(
 
     others: proposals of pod usage. damped: pods that are not ready do not reverse the direction of a metric.
 
-    If a metric has no value, its proposal is unknown and could be higher, so only more replicas are proposed.
+    If a metric has no value, or not all of it, its proposal could be higher, so only more replicas are proposed.
     """
     found = [*(_proposal(metric, replicas, tolerance, damped) for metric in metrics), *others]
     known = [proposal for proposal in found if proposal is not None]
     if not known:
         return None
     largest = max(known)
-    return None if len(known) < len(found) and largest < replicas.current else largest
+    partial = len(known) < len(found) or any(metric.incomplete is not None for metric in metrics)
+    return None if partial and largest < replicas.current else largest
 
 
 def _proposal(metric: Metric, replicas: Replicas, tolerance: Tolerance, damped: bool) -> int | None:
@@ -149,4 +165,5 @@ def figures(metrics: Sequence[Metric], current: int) -> Iterator[Figure]:
             continue
         per = "per replica" if metric.kind == "AverageValue" else "in all"
         origin = ", from the fallback" if metric.made_up else "" if metric.active else ", not active"
-        yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin})", metric.value, metric.how)
+        missing = f", at least: {metric.incomplete}" if metric.incomplete is not None else ""
+        yield Figure(f"{metric.name} (target {metric.target:g} {per}{origin}{missing})", metric.value, metric.how)

@@ -34,6 +34,10 @@ def failing(failures: int):
     return sample(error="away", failures=failures)
 
 
+def partly(value: float, failures: int = 0, **more):
+    return sample(value, incomplete="no age", failures=failures, **more)
+
+
 def decided(body, target, *samples, **more) -> Plan:
     return decide(snapshot(body, target, reading(*samples, **more) if samples or more else None), NOW)
 
@@ -264,6 +268,44 @@ VALUE = {"triggers": [{**TRIGGER, "metricType": "Value"}], "status": {"memory": 
 HALVES = {"advanced": {"scalingModifiers": {"formula": "a", "target": "2.5"}}, "triggers": [{**TRIGGER, "name": "a"}]}
 
 
+PARTIAL = ("Unknown", "PartialTriggerError")
+
+
+@cases(
+    ("more", scaled_object(), 2, partly(3), 3, PARTIAL, "NoFallbackFound"),
+    ("not fewer", scaled_object(status={"memory": {}}), 5, partly(2), None, PARTIAL, "NoFallbackFound"),
+    ("from zero", scaled_object(), 0, partly(3), 1, READY, "NoFallbackFound"),
+    ("not to zero", scaled_object(), 2, partly(0), None, ("False", "TriggerError"), "NoFallbackFound"),
+    ("within the threshold: not fewer", WITH_FALLBACK, 7, partly(2, 3), None, PARTIAL, "NoFallbackFound"),
+    ("within the threshold: more", WITH_FALLBACK, 7, partly(8, 3), 8, PARTIAL, "NoFallbackFound"),
+    ("the fallback is more", WITH_FALLBACK, 4, partly(2, 4), 6, READY, "FallbackExists"),
+    ("the fallback is less", WITH_FALLBACK, 6, partly(8, 4), 8, READY, "FallbackExists"),
+    ("a fallback of none", NO_REPLICAS, 3, partly(3, 4), None, READY, "FallbackExists"),
+    ("a fallback of none, and nothing known", NO_REPLICAS, 3, partly(0, 4), 0, READY, "FallbackExists"),
+)
+def test_a_part_that_cannot_be_measured_removes_no_replicas(body, current, measured, replicas, ready, fallback) -> None:
+    plan = decided(body, scale(current), measured)
+    step = scaling(plan)
+    assert (step and step.replicas) == replicas
+    assert verdict(plan, "Ready") == ready
+    assert verdict(plan, "Fallback")[1] == fallback
+    if ready != READY:
+        assert "s0-redis-work: no age" in condition(plan, "Ready")["message"]
+        assert "KEDAScalerFailed" in events(plan)
+    if "fallback" in body["spec"]:
+        assert status_of(plan)["health"]["s0-redis-work"]["status"] == "Failing"
+
+
+def test_a_formula_needs_whole_values() -> None:
+    modifiers = {"formula": "a + b", "target": "2"}
+    body = scaled_object(
+        triggers=[{**TRIGGER, "name": name} for name in "ab"], advanced={"scalingModifiers": modifiers}
+    )
+    plan = decided(body, scale(2), partly(90, name="s0-a"), sample(90, name="s1-b"))
+    assert scaling(plan) is None
+    assert "composite-metric: s0-a: no age" in condition(plan, "Ready")["message"]
+
+
 @cases(
     ("ready pods only", "ready-pods-only", scaled_object(**VALUE), scale(9, ready=2), sample(3, target=1), None, 6),
     ("ready pods only: more", "ready-pods-only", scaled_object(**VALUE), scale(2, ready=2), sample(2, target=1), 4, 4),
@@ -450,6 +492,21 @@ def figures(plan: Plan) -> list[tuple[str, float, str]]:
             ("minimum while the metrics decide", 1, ""),
             ("maximum", 100, ""),
             ("replicas to be", 2, "2, nothing was proposed"),
+        ],
+    ),
+    (
+        "incomplete",
+        scaled_object(),
+        2,
+        partly(3),
+        [
+            ("replicas of the target", 2, ""),
+            ("s0-redis-work (target 1 per replica, at least: no age)", 3, ""),
+            ("minimum while the metrics decide", 1, ""),
+            ("maximum", 100, ""),
+            ("proposed by the metrics", 3, ""),
+            ("of these within the bounds", 3, "max(1, min(3, 100))"),
+            ("replicas to be", 3, ""),
         ],
     ),
     (
