@@ -26,6 +26,8 @@ from workers.newest_entries import remember
 
 #: Triggers that are parsed before other tasks run, and problems that one condition names.
 _PIECE, _PROBLEMS = 50, 10
+#: While the cache is full, one in so many new objects displaces the one that was not used for longest.
+_DISPLACING = 16
 
 
 def is_polled(body: Object) -> bool:
@@ -146,8 +148,8 @@ class Triggers:
 
     lookups: reads everything outside the object. authenticator: resolves authenticationRefs. broker, prefix: URL of
     Penstock's own broker and first part of its keys, for triggers that are measured there. limit: most objects in the
-    cache. most: triggers that one object may have; parsing more would delay the others. quirks: KEDA's behaviors that
-    are wanted, see workers.api.keda_compat.
+    cache; of more, about so many stay in it. most: triggers that one object may have; parsing more would delay the
+    others. quirks: KEDA's behaviors that are wanted, see workers.api.keda_compat.
     """
 
     def __init__(
@@ -171,6 +173,7 @@ class Triggers:
         self._most = most
         self._quirks = frozenset(quirks)
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._new = 0
 
     def known(self, body: Object) -> Parsed | None:
         """Returns the cached outcome if it depends on the object alone, None if `parse` has to look."""
@@ -221,8 +224,20 @@ class Triggers:
         # A wrong variable may be corrected in a ConfigMap, a Secret or the target, which does not change the object.
         elsewhere = parsed.problem and _names_variables(specs)
         if len(credentials) == len(supplied) and not elsewhere:
-            remember(self._known, uid, _Known(current, parsed, credentials, since, plain), self._limit)
+            self._remember(uid, _Known(current, parsed, credentials, since, plain))
         return parsed
+
+    def _remember(self, uid: str, outcome: _Known) -> None:
+        """Caches the outcome of one object.
+
+        Objects are used in turn. If each new one displaced the oldest in a full cache, that would always be the object
+        whose turn comes next, and none would be found any more: most of them only displace the new one before.
+        """
+        is_new, was_full = uid not in self._known, len(self._known) >= self._limit
+        remember(self._known, uid, outcome, self._limit)
+        if is_new and was_full:
+            self._new += 1
+            self._known.move_to_end(uid, last=self._new % _DISPLACING == 0)
 
     def _refused(self, error: PenstockError, specs: Sequence[Object]) -> Parsed:
         """Returns the problem of triggers whose workload cannot be used, with the types that would not work anyway."""

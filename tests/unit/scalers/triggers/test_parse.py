@@ -246,7 +246,28 @@ async def test_only_so_many_objects_are_remembered(cluster: Cluster) -> None:
     triggers = Triggers(lookups=cluster.lookups(), limit=3)
     for number in range(10):
         await triggers.parse(REF, body(trigger(), uid=f"u{number}"))
-    assert list(triggers._known) == ["u7", "u8", "u9"]
+    assert list(triggers._known) == ["u9", "u1", "u2"]
+
+
+async def test_of_more_objects_than_are_remembered_most_are_found_when_their_turn_comes() -> None:
+    triggers = Triggers(limit=80)
+    bodies = [body(trigger(None), uid=f"u{number}") for number in range(100)]
+    for _ in range(10):
+        found = 0
+        for each in bodies:
+            found += triggers.known(each) is not None
+            await triggers.parse(REF, each)
+    assert found >= 70
+
+
+async def test_objects_that_are_gone_make_room_in_a_full_memory() -> None:
+    triggers = Triggers(limit=10)
+    for generation in ("gone", "here"):
+        bodies = [body(trigger(None), uid=f"{generation}-{number}") for number in range(10)]
+        for _ in range(40):
+            for each in bodies:
+                await triggers.parse(REF, each)
+    assert all(triggers.known(each) is not None for each in bodies)
 
 
 class Noted(Scaler):
