@@ -21,6 +21,10 @@ from scalers.sources.external.messages import (
 from scalers.sources.tls import TLS
 from workers.cancellation import cancelled
 
+#: Seconds without a word from a server after which it is pinged while a call is open, and seconds for its answer.
+#: Servers refuse pings more often than every 5 minutes unless they are told otherwise; networks forget connections soon
+#: after.
+KEEPALIVE = (310.0, 20.0)
 #: gRPC's wait before it reconnects is shorter than the circuit breaker's and the listener's, which decide therefore. A
 #: new client shares neither the connection nor the wait of the one before it.
 _OPTIONS = (
@@ -42,16 +46,28 @@ class Address:
 
 
 class ExternalClient:
-    """A channel to one external scaler; nothing is sent before it is used."""
+    """A channel to one external scaler; nothing is sent before it is used.
 
-    def __init__(self, address: Address) -> None:
+    keepalive: as KEEPALIVE. A server that does not answer the ping is gone: its streams end with a SourceError.
+    """
+
+    def __init__(self, address: Address, *, keepalive: tuple[float, float] = KEEPALIVE) -> None:
         self._address = address
+        silence, answer = (int(seconds * 1000) for seconds in keepalive)
+        self._options = (
+            *_OPTIONS,
+            ("grpc.keepalive_time_ms", silence),
+            ("grpc.keepalive_timeout_ms", answer),
+            ("grpc.http2.ping_timeout_ms", answer),
+            # A stream without pushes sends no data between pings.
+            ("grpc.http2.max_pings_without_data", 0),
+        )
         self._grpc = needed("grpc", EXTRA)
         self._aio = needed("grpc.aio", EXTRA)
         self._opening = asyncio.Lock()
         self._channel: Any = None
         if address.tls is None:
-            self._channel = self._aio.insecure_channel(address.target, options=_OPTIONS)
+            self._channel = self._aio.insecure_channel(address.target, options=self._options)
         elif address.tls.verify:
             self._channel = self._secure(address.tls)
 
@@ -112,7 +128,7 @@ class ExternalClient:
         """Returns a channel over TLS. name: verified in the certificate instead of the address's host."""
         texts = (text.encode() or None for text in (tls.ca, tls.key, tls.cert))
         credentials = self._grpc.ssl_channel_credentials(*texts)
-        options = (*_OPTIONS, ("grpc.ssl_target_name_override", name)) if name else _OPTIONS
+        options = (*self._options, ("grpc.ssl_target_name_override", name)) if name else self._options
         return self._aio.secure_channel(self._address.target, credentials, options=options)
 
     async def _call(self, method: Method, request: Any) -> Any:

@@ -17,6 +17,7 @@ from tests.integration.scalers.servers import ask, hanging, reading, refusing
 from tests.integration.scalers.test_wakeups import connected, running, settled, until, wakeups_of, woken
 from tests.integration.scalers.world import build, scaled_job
 from tests.support.certificates import certificates
+from tests.support.servers import relayed
 from tests.support.tables import cases, for_each
 
 
@@ -214,6 +215,21 @@ async def test_a_stream_is_opened_again(how: str) -> None:
             again.pushes.put_nowait(True)
             await until(lambda: asyncio.sleep(0, listener.status().connected))
             await ended(task)
+
+
+async def test_a_connection_that_the_network_lost_without_a_word_ends_its_stream(server: ExternalServer) -> None:
+    async with relayed(server.port) as way:
+        trigger = asking(f"127.0.0.1:{way.port}")
+        client = ExternalClient(trigger.server, keepalive=(0.5, 0.5))
+        pushes = client.pushes(trigger._reference.message())
+        try:
+            assert not await anext(pushes)
+            way.going.clear()
+            with pytest.raises(SourceError, match="StreamIsActive: UNAVAILABLE"):
+                await asyncio.wait_for(anext(pushes), 60)
+        finally:
+            way.going.set()
+            await client.close()
 
 
 async def ended(task: "asyncio.Task[None]") -> None:
