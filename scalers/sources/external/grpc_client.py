@@ -85,9 +85,11 @@ class ExternalClient:
         return bool((await self._call(IS_ACTIVE, reference)).result)
 
     async def pushes(self, reference: Any) -> AsyncIterator[bool]:
-        """Yields False when the stream begins and True for every push, until the server ends it. Raises SourceError.
+        """Yields False when the stream begins and True for every active push, until the server ends it.
 
-        The stream begins when the server is connected: many servers send nothing before the first push.
+        The stream begins when the server is connected: many servers send nothing before the first push. Others push
+        their state several times a second: that nothing is active is no news, and KEDA ignores it as well. Raises
+        SourceError.
         """
         channel = await self._opened()
         call = self._method(channel, STREAM_IS_ACTIVE)(reference)
@@ -95,10 +97,13 @@ class ExternalClient:
         ready = asyncio.ensure_future(channel.channel_ready())
         try:
             await asyncio.wait((read, ready), return_when=asyncio.FIRST_COMPLETED)
-            if ready.done():
+            begun = ready.done()
+            if begun:
                 yield False
-            while await read is not self._grpc.aio.EOF:
-                yield True
+            while (push := await read) is not self._grpc.aio.EOF:
+                if push.result or not begun:
+                    begun = True
+                    yield bool(push.result)
                 read = asyncio.ensure_future(call.read())
         except self._grpc.aio.AioRpcError as error:
             raise self._said(STREAM_IS_ACTIVE, error) from None

@@ -175,8 +175,8 @@ async def test_a_push_wakes_its_object_at_once(real_redis: Redis, server: Extern
         assert [(one.value, one.target, one.active) for one in reading.samples] == [(12, 5, True)]
         await connected(wakeups)
         await settled(world)
-        for push in (True, False):
-            server.pushes.put_nowait(push)
+        for _ in range(2):
+            server.pushes.put_nowait(True)
             assert await woken(world) == {"work"}
         await world.delete(scaled_job("work", trigger))
         await polling.again("work")
@@ -188,6 +188,19 @@ async def listen(address: str, heard: list[str], backoff: tuple[float, float]) -
     listener = PushListener(trigger.server, lambda woken: heard.extend(one.name for one in woken), backoff=backoff)
     listener.follow([trigger._reference])
     return listener, asyncio.create_task(listener.run())
+
+
+async def test_a_server_that_pushes_that_nothing_is_active_wakes_nothing(server: ExternalServer) -> None:
+    heard: list[str] = []
+    _, task = await listen(server.address, heard, (0.01, 0.1))
+    try:
+        await until(lambda: asyncio.sleep(0, heard == ["work"]))
+        for push in (False, False, True):
+            server.pushes.put_nowait(push)
+        await until(lambda: asyncio.sleep(0, len(heard) > 1))
+        assert heard == ["work", "work"]
+    finally:
+        await ended(task)
 
 
 @for_each("ended by the server", "broken by the server", "lost with the server")
