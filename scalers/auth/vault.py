@@ -1,7 +1,6 @@
 """Secrets of HashiCorp Vault servers, over their HTTP API."""
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import orjson
 from pydantic import SecretStr
 from yarl import URL
 
+from penstock._trust import client_context
 from scalers.auth.lookups import LookupView
 from scalers.auth.secret_text import Hidden
 from workers.api.keda.triggerauthentication import CertificateRequest, Vault, VaultCredential, VaultSecret
@@ -158,7 +158,7 @@ class Vaults:
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
-            context = ssl.create_default_context(cafile=str(self._authority) if self._authority else None)
+            context = client_context(cafile=str(self._authority) if self._authority else None)
             self._session = transport.session(context, limit=16)
         return self._session
 

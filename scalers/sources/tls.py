@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import SecretStr
 
+from penstock._trust import client_context
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Scaler, Source, parameter
 
@@ -88,7 +89,7 @@ def _text(secret: SecretStr | None) -> str:
 @lru_cache(maxsize=256)
 def _context(tls: TLS) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cadata=tls.ca or None)
+        context = client_context(cadata=tls.ca or None)
     except ssl.SSLError as error:
         raise ParameterError("ca", f"is not a certificate in PEM form: {error.reason}") from None
     if not tls.verify:

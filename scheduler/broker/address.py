@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
+from penstock._trust import EXCLUDED, INCLUDED
+
 #: Ports of servers and of sentinels.
 _PORT, _SENTINEL_PORT = 6379, 26379
 
@@ -44,6 +46,8 @@ class BrokerTLS:
             "ssl_certfile": self.cert or None,
             "ssl_keyfile": self.key or None,
             "ssl_check_hostname": self.check_hostname and self.verify != "none",
+            "ssl_include_verify_flags": list(INCLUDED),
+            "ssl_exclude_verify_flags": list(EXCLUDED),
         }
 
 

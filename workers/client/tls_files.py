@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock._trust import client_context
 from workers.client.exec_plugin import CertificateFromPlugin
 from workers.errors import UserError
 from workers.json_logs import Outage
@@ -97,7 +98,7 @@ class TlsContexts:
 
     def _made(self, content: _Content, given: CertificateFromPlugin | None) -> ssl.SSLContext:
         authority, certificate, key = content
-        context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
+        context = client_context(cadata=authority.decode("ascii") if authority else None)
         if given is not None:
             certificate, key = given.certificate.encode(), given.key.encode()
         if certificate:

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deploy.cli import kubeconfig_files
+from penstock._trust import client_context
 from workers.client.merged_kubeconfig import KubeconfigEntry, MergedKubeconfig
 
 #: Seconds that one completion may wait for the API server, all its requests together.
@@ -132,7 +133,7 @@ def _trust(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContex
     """Returns the TLS settings. Raises OSError or ValueError for unusable certificates."""
     data = cluster.get("certificate-authority-data")
     authority = b64decode(data).decode() if data else None
-    trust = ssl.create_default_context(cafile=cluster.get("certificate-authority"), cadata=authority)
+    trust = client_context(cafile=cluster.get("certificate-authority"), cadata=authority)
     if cluster.get("insecure-skip-tls-verify"):
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     if user.get("client-certificate"):

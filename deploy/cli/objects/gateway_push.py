@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from penstock import cloudevents
+from penstock._trust import client_context
 from workers.errors import UserError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ async def connected(to: GatewayTarget) -> AsyncIterator[PushOne]:
     import aiohttp
 
     try:
-        context = ssl.create_default_context(cafile=str(to.authority) if to.authority else None)
+        context = client_context(cafile=str(to.authority) if to.authority else None)
     except (OSError, ssl.SSLError) as error:
         raise UserError(f"--gateway-ca: {to.authority}: {error}") from error
     connector = aiohttp.TCPConnector(ssl=context)

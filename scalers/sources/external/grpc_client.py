@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock._trust import client_context
 from penstock.extras import needed
 from penstock.scaler import SourceError, Unreached
 from scalers.sources.external.messages import (
@@ -174,9 +175,8 @@ async def _certificate(place: str, tls: TLS) -> _ServerCertificate:
     host = host.strip("[]")
     found = await _peer(host, int(port), tls.context())
     pem = ssl.DER_cert_to_PEM_cert(found.getpeercert(binary_form=True) or b"")
-    trusting = ssl.create_default_context(cadata=pem)
+    trusting = client_context(cadata=pem)
     trusting.check_hostname = False
-    trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return _ServerCertificate(pem, _name((await _peer(host, int(port), trusting)).getpeercert() or {}))
 
 
