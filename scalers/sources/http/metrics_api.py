@@ -90,7 +90,7 @@ class MetricsAPI(WebSource):
     async def _value(self, session: Session, base: str) -> float:
         answer = await self.request(session, "", base=base)
         if answer.status != 200:
-            raise SourceError(f"{base or self.server} answered {answer.status}")
+            raise SourceError(f"{base or self.server} answered {answer.outcome}")
         value = _READERS[self.format](answer.body, self.value_location)
         if value is None:
             raise SourceError(f"what is at {self.value_location} is null")

@@ -169,12 +169,22 @@ class HttpAnswer:
     sent: tuple[str, ...] = field(default=(), repr=False)
 
     @property
+    def outcome(self) -> str:
+        """The status; of a redirection, which is not followed, with the address that it leads to."""
+        target = self.headers.get("Location", "").partition("?")[0] if 300 <= self.status < 400 else ""
+        if not target:
+            return str(self.status)
+        return f"{self.status} (redirections are not followed, this one leads to {self._hidden(without_user(target))})"
+
+    @property
     def quoted(self) -> str:
         """The beginning of the body in one line, without credentials."""
-        text = self.body.decode(errors="replace")
+        return self._hidden(self.body.decode(errors="replace")) or "nothing"
+
+    def _hidden(self, text: str) -> str:
         for secret in self.sent:
             text = text.replace(secret, "***")
-        return " ".join(text[:400].split())[:120] or "nothing"
+        return " ".join(text[:400].split())[:120]
 
 
 class WebSource(Certificates):
@@ -326,7 +336,7 @@ class WebSource(Certificates):
         """
         answer = await self.request(session, path, query, **more)
         if not 200 <= answer.status < 300:
-            raise SourceError(f"{self.server} answered {answer.status}: {answer.quoted}")
+            raise SourceError(f"{self.server} answered {answer.outcome}: {answer.quoted}")
         return answer
 
     async def shared(

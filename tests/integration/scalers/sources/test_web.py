@@ -36,6 +36,7 @@ class Fake:
     refused: set[str] = field(default_factory=set)
     body: bytes = b""
     status: int = 200
+    location: str = "/elsewhere"
     asked: list[web.BaseRequest] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
@@ -46,7 +47,7 @@ class Fake:
             return web.json_response({"access_token": self.token, "expires_in": 600})
         if request.headers.get("Authorization", "").removeprefix("Bearer ") in self.refused:
             return web.Response(status=401)
-        return web.Response(body=self.body, status=self.status, headers={"Location": "/elsewhere"})
+        return web.Response(body=self.body, status=self.status, headers={"Location": self.location})
 
 
 @pytest.fixture
@@ -263,6 +264,21 @@ async def test_a_refusal_is_no_value_and_says_why(status: int, fake: Fake, conne
     assert isinstance(answer, SourceError)
     assert f"answered {status}" in str(answer)
     assert len(fake.asked) == 1
+
+
+@for_each("/elsewhere", "https://user:hush@other.example/login?state=hush")
+async def test_a_redirection_is_not_followed_and_the_address_is_named(
+    location: str, fake: Fake, connections: Connections
+) -> None:
+    fake.status, fake.location = 308, location
+    metrics = scaler(MetricsAPI, {"url": fake.url, "valueLocation": "a", "targetValue": "1"})
+    query = scaler(Prometheus, {"serverAddress": fake.url, "query": "up", "threshold": "1"})
+    for answer in (*await read(connections, metrics), *await read(connections, query)):
+        assert isinstance(answer, SourceError)
+        place = "/elsewhere" if location == "/elsewhere" else "https://other.example/login"
+        assert f"answered 308 (redirections are not followed, this one leads to {place})" in str(answer)
+        assert "hush" not in str(answer)
+    assert len(fake.asked) == 2
 
 
 async def test_loki_graphite_elasticsearch_and_influxdb(fake: Fake, connections: Connections) -> None:
