@@ -169,7 +169,9 @@ class _Resolution:
                     found[variable.parameter] = self._missing(f"env[{index}]", str(error))
                     continue
             text = environments[container].get(variable.name)
-            if text is None:
+            if text is None and variable.name in template_environment.optional(self.workload.template, container):
+                text = ""
+            elif text is None:
                 text = self._missing(f"env[{index}]", f"the container does not set {variable.name}")
             found[variable.parameter] = text
         return Hidden(found)

@@ -14,11 +14,17 @@ from tests.unit.scalers.cluster import Cluster
 from workers.api.kinds import SECRET, Object, Ref
 from workers.errors import Forbidden, Unavailable, UserError
 
+
+def optional(name: str) -> Object:
+    """A variable whose Secret may be missing, and is."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": "none", "key": "pw", "optional": True}}}
+
+
 TEMPLATE = {
     "spec": {
         "containers": [
             {"name": "main", "env": [{"name": "USER", "value": "bob"}]},
-            {"name": "side", "env": [{"name": "USER", "value": "eve"}]},
+            {"name": "side", "env": [{"name": "USER", "value": "eve"}, optional("TOKEN")]},
         ]
     }
 }
@@ -57,6 +63,11 @@ async def resolve(
         "variable of another container",
         {"env": [{"parameter": "username", "name": "USER", "containerName": "side"}]},
         {"username": "eve"},
+    ),
+    (
+        "variable of an optional Secret that does not exist",
+        {"env": [{"parameter": "password", "name": "TOKEN", "containerName": "side"}]},
+        {"password": ""},
     ),
     (
         "token of a service account",
