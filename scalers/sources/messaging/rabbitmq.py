@@ -37,9 +37,14 @@ class Depth:
 
     @classmethod
     def of(cls, queue: Object, *, ready_only: bool) -> Self:
-        """Returns the depth of a queue of the management plugin; one that never saw a message has no rates."""
+        """Returns the depth of a queue of the management plugin; one that never saw a message has no rates.
+
+        Raises SourceError for a queue that was not counted yet: the plugin knows a new one for seconds without numbers.
+        """
         stats = queue.get("message_stats") or {}
-        messages = queue["messages_ready" if ready_only else "messages"]
+        messages = queue.get("messages_ready" if ready_only else "messages")
+        if messages is None:
+            raise SourceError(f"queue {queue['name']}: the management plugin has not counted its messages yet")
         published = (stats.get("publish_details") or {}).get("rate") or 0.0
         delivered = (stats.get("deliver_get_details") or {}).get("rate") or 0.0
         return cls(float(messages), float(published), float(delivered))

@@ -57,6 +57,20 @@ def test_kedas_average_is_a_whole_number_of_messages(quirks: tuple[str, ...], me
     assert asked.depth(orjson.dumps({"items": [*queues]})) == Depth(messages, 1.0, 0.0)
 
 
+@for_each({}, {"useRegex": "true"})
+def test_a_new_queue_that_was_not_counted_yet_is_unknown_and_named(metadata: dict[str, str]) -> None:
+    new = {"name": "fresh", "state": "running"}
+    body = {"items": [{"name": "work", "messages": 3}, new]} if metadata else new
+    with pytest.raises(SourceError, match="queue fresh: the management plugin has not counted its messages yet"):
+        scaler("http://rabbit/", **metadata).depth(orjson.dumps(body))
+
+
+@for_each(b"[]", b'{"page": 1}', b'{"items": [7]}')
+def test_another_answer_is_refused(body: bytes) -> None:
+    with pytest.raises(SourceError, match="is not one of the management plugin"):
+        scaler("http://rabbit/", useRegex="true").depth(body)
+
+
 def of(**authentication: str) -> RabbitMQ:
     return RabbitMQ.parse(
         Trigger(
