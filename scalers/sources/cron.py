@@ -1,6 +1,7 @@
 """KEDA's `cron` trigger: a number of replicas from one tick of a schedule to another."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Self
 
@@ -9,14 +10,16 @@ from pydantic import model_validator
 from penstock.parameters import ParameterError
 from penstock.scaler import Scaler, Source, parameter
 from scheduler import cron
+from scheduler.cron.schedule import CronSchedule
 
 _M = (Source.METADATA,)
 
 #: The name in PENSTOCK_KEDA_QUIRKS under which the next ticks decide.
 _NEXT_TICKS = "cron-next-ticks"
 
-#: Longer than the time between two ticks of any schedule, but for those of 29 February around the year 2100.
-_PAST = timedelta(days=4 * 366)
+#: Times to search for the last tick. The first suffices for most schedules, and costs little; the second is longer than
+#: the time between two ticks of any schedule, but for those of 29 February around the year 2100.
+_PASTS = (timedelta(days=8), timedelta(days=4 * 366))
 
 #: KEDA's spelling of characters that the name of a metric cannot have.
 _SPELLED = str.maketrans({" ": "", "*": "x", "/": "Sl", "?": "Qm", ",": "Cm"})
@@ -65,9 +68,27 @@ class CronScaler(Scaler):
         """
         if _NEXT_TICKS in self.quirks:
             return self._ends_before_it_starts(now)
-        opened = cron.parse(self.start, zone=self.timezone).latest(now - _PAST, now)
-        closed = cron.parse(self.end, zone=self.timezone).latest(now - _PAST, now)
+        opened, closed = self._latest(self.start, now), self._latest(self.end, now)
         return opened is not None and (closed is None or opened > closed)
+
+    def _latest(self, text: str, now: datetime) -> datetime | None:
+        """Returns the last tick until now, None without one.
+
+        A tick that a change of the clock skips, which is none to Kubernetes, comes as late as the clock went forward:
+        otherwise a skipped start would close the window for its day, and a skipped end leave it open for a day.
+        """
+        schedule = cron.parse(text, zone=self.timezone)
+        tick = _last(schedule, now)
+        if not isinstance(schedule, CronSchedule):
+            return tick
+        shown = now.astimezone(schedule.zone).replace(tzinfo=UTC)
+        wanted = _last(replace(schedule, zone=UTC), shown)
+        if wanted is None:
+            return tick
+        moved = wanted.replace(tzinfo=schedule.zone).astimezone(UTC)
+        if moved > now or moved.astimezone(schedule.zone).replace(tzinfo=UTC) == wanted:
+            return tick
+        return moved if tick is None else max(tick, moved)
 
     def _ends_before_it_starts(self, now: datetime) -> bool:
         starts = cron.parse(self.start, zone=self.timezone).next(now)
@@ -78,3 +99,8 @@ class CronScaler(Scaler):
     async def measure(self) -> float:
         """Returns the replicas wanted now."""
         return float(self.desired_replicas) if self.is_open(datetime.now(UTC)) else 0.0
+
+
+def _last(schedule: cron.Schedule, now: datetime) -> datetime | None:
+    found = (schedule.latest(now - past, now) for past in _PASTS)
+    return next((tick for tick in found if tick), None)
