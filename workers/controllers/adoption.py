@@ -11,14 +11,20 @@ from workers.decision.snapshot import Snapshot
 
 
 def claim(
-    snapshot: Snapshot, kind: Kind, *, mine: Callable[[Object], bool] | None = None, counted: bool = False
+    snapshot: Snapshot,
+    kind: Kind,
+    *,
+    mine: Callable[[Object], bool] | None = None,
+    counted: bool = False,
+    remake: Callable[[Object, list[Object]], tuple[Step, ...]] | None = None,
 ) -> tuple[Step, ...]:
     """Returns the steps that adopt and release children of this kind.
 
     mine: a condition beside the selector, for example that the name fits. counted: the children are a Job's pods, whose
     ends are counted: finished ones are adopted and released too, and the tracking finalizer comes and goes with the
-    owner. The fence: an empty patch of the owner at the observed version goes before any adoption. If the owner was
-    changed since, perhaps deleted with its children orphaned, that patch conflicts and nothing is adopted.
+    owner. remake: for a kind that cannot be patched, returns the steps that make a child anew with these owners.
+    The fence: an empty patch of the owner at the observed version goes before any adoption. If the owner was changed
+    since, perhaps deleted with its children orphaned, that patch conflicts and nothing is adopted.
     """
     owner = snapshot.body
     if owner is None or is_deleting(owner) or (selector := owner["spec"].get("selector")) is None:
@@ -35,13 +41,17 @@ def claim(
         loose = [body for body in loose if not is_finished(body)]
         children = tuple(body for body in children if not is_deleting(body) and not is_finished(body))
     us = owner_reference(snapshot.ref.kind, owner)
-    adopted = [_adoption(kind, body, us, counted) for body in loose if matches(body)]
-    released = [_release(kind, body, us, counted) for body in children if not matches(body)]
+    adopted = [(body, _adoption(body, us, counted)) for body in loose if matches(body)]
+    released = [(body, _release(body, us, counted)) for body in children if not matches(body)]
     if not adopted and not released:
         return ()
     metadata = owner["metadata"]
     fence = Patch(snapshot.ref, {"metadata": {"uid": metadata["uid"]}}, metadata["resourceVersion"])
-    return (*((fence,) if adopted else ()), Together((*adopted, *released)))
+    changes = (*adopted, *released)
+    steps: tuple[Step, ...] = (Together(tuple(_patch(kind, body, change) for body, change in changes)),)
+    if remake:
+        steps = tuple(step for body, change in changes for step in remake(body, change["ownerReferences"]))
+    return (*((fence,) if adopted else ()), *steps)
 
 
 def track(pod: Object) -> Patch:
@@ -57,17 +67,19 @@ def untrack(pod: Object) -> Patch:
     return _patch(POD, pod, {"finalizers": _others(pod)})
 
 
-def _adoption(kind: Kind, body: Object, us: Object, counted: bool) -> Patch:
+def _adoption(body: Object, us: Object, counted: bool) -> Object:
+    """Returns the changed metadata."""
     metadata: Object = {"ownerReferences": [*(body["metadata"].get("ownerReferences") or ()), us]}
     # A finished pod gets no finalizer: it may have been counted before its adoption.
     if counted and not is_tracked(body) and not is_finished(body):
         metadata["finalizers"] = [*finalizers_of(body), TRACKING]
-    return _patch(kind, body, metadata)
+    return metadata
 
 
-def _release(kind: Kind, body: Object, us: Object, counted: bool) -> Patch:
+def _release(body: Object, us: Object, counted: bool) -> Object:
+    """Returns the changed metadata."""
     owners = [each for each in body["metadata"].get("ownerReferences") or () if each["uid"] != us["uid"]]
-    return _patch(kind, body, {"ownerReferences": owners, **({"finalizers": _others(body)} if counted else {})})
+    return {"ownerReferences": owners, **({"finalizers": _others(body)} if counted else {})}
 
 
 def _others(pod: Object) -> list[str]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import orjson
 
 from workers.api.kinds import CONTROLLER_REVISION, STATEFUL_SET, Object, owner_reference, ref_of
-from workers.controllers import pod_names
+from workers.controllers import adoption, pod_names
 from workers.decision.plan import Create, Delete, Step
+from workers.decision.snapshot import Snapshot
 
 #: The hash of a revision's template, on the revision.
 HASH = "controller.kubernetes.io/hash"
@@ -42,7 +43,18 @@ def of(body: Object, revisions: Iterable[Object]) -> RevisionHistory:
     name = str(known["metadata"]["name"])
     if known is ordered[-1]:
         return RevisionHistory(name, ())
-    return RevisionHistory(name, _renumbered(known, number))
+    return RevisionHistory(name, _remade(known, {"revision": number}))
+
+
+def claim(snapshot: Snapshot) -> tuple[Step, ...]:
+    """Returns the steps that adopt and release revisions."""
+    return adoption.claim(
+        snapshot,
+        CONTROLLER_REVISION,
+        remake=lambda known, owners: _remade(
+            known, {"metadata": {**known["metadata"], "ownerReferences": owners}, "revision": known.get("revision", 0)}
+        ),
+    )
 
 
 def template_of(name: str, revisions: Iterable[Object]) -> Object | None:
@@ -64,12 +76,14 @@ def delete_oldest(revisions: Sequence[Object], live: Collection[str], limit: int
     return tuple(Delete(ref_of(CONTROLLER_REVISION, each), each["metadata"]["uid"]) for each in extra)
 
 
-def _renumbered(known: Object, number: int) -> tuple[Step, ...]:
-    """Replaces a revision by one of this number; the name stays, because it is the label of its pods."""
+def _remade(known: Object, changes: Object) -> tuple[Step, ...]:
+    """Replaces a revision by one with these fields changed; the name stays, because it is the label of its pods."""
     # A kube-apiserver spells the data anew when it patches them (& as \u0026), and refuses that as other data.
-    metadata = {key: known["metadata"][key] for key in _KEPT if key in known["metadata"]}
-    again = {**CONTROLLER_REVISION.type_meta, "metadata": metadata, "data": known["data"], "revision": number}
-    return Delete(ref_of(CONTROLLER_REVISION, known), known["metadata"]["uid"]), Create(CONTROLLER_REVISION, again)
+    again = {**CONTROLLER_REVISION.type_meta, **known, **changes}
+    again["metadata"] = {key: again["metadata"][key] for key in _KEPT if key in again["metadata"]}
+    metadata = known["metadata"]
+    delete = Delete(ref_of(CONTROLLER_REVISION, known), metadata["uid"], resource_version=metadata["resourceVersion"])
+    return delete, Create(CONTROLLER_REVISION, again)
 
 
 def _revision(body: Object, data: Object, number: int) -> Object:

@@ -99,7 +99,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
         return NOTHING
     claims = adoption.claim(snapshot, POD, mine=lambda pod: ordinal_of(body, pod) is not None)
     # Pods before revisions: both are fenced by the same observed version of the set.
-    if claims := claims or adoption.claim(snapshot, CONTROLLER_REVISION):
+    if claims := claims or controller_revisions.claim(snapshot):
         return Plan((*claims, ComeBack(now)), "pods or revisions are adopted or released")
     revisions = existing(snapshot.children.get(CONTROLLER_REVISION.id, ()))
     past = controller_revisions.of(body, revisions)

@@ -210,14 +210,22 @@ def test_only_a_pod_of_that_name_has_a_number(name: str, number: int | None):
     assert ordinal_of({"metadata": {"name": "web"}}, {"metadata": {"name": name}}) == number
 
 
-def test_what_was_left_behind_is_adopted_again():
-    cluster = stateful(replicas=2)
+@for_each("one", "one && more")
+def test_what_was_left_behind_is_adopted_again(image: str):
+    cluster = stateful(replicas=2, template=template(image))
     cluster.settle()
-    before = {key: body["metadata"]["uid"] for key, body in cluster.objects.items()}
+    pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in cluster.of(POD)}
+    (revision,) = cluster.of(CONTROLLER_REVISION)
     for key, body in cluster.objects.items():
         cluster.objects[key] = {**body, "metadata": {**body["metadata"], "ownerReferences": []}}
     cluster.settle()
-    assert {key: body["metadata"]["uid"] for key, body in cluster.objects.items()} == before
+    assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in cluster.of(POD)} == pods
+    owners = {each["name"] for body in cluster.of(POD) for each in body["metadata"]["ownerReferences"]}
+    assert owners == {"web"}
+    (adopted,) = cluster.of(CONTROLLER_REVISION)
+    kept = ("name", "labels", "ownerReferences")
+    assert [adopted["metadata"][key] for key in kept] == [revision["metadata"][key] for key in kept]
+    assert (adopted["data"], adopted["revision"]) == (revision["data"], revision["revision"])
 
 
 DATA = {
