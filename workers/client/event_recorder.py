@@ -21,10 +21,11 @@ from workers.newest_entries import remember
 
 log = logging.getLogger(__name__)
 
-#: As client-go's spam filter: 25 Events about an object at once, then one more every five minutes.
+#: As client-go's spam filter: 25 Events about an object at once, then one more every five minutes. Warnings are counted
+#: by themselves: an object whose work is routine every second must not use up what tells of its faults.
 BURST = 25
 REFILL_SECONDS = 300.0
-#: Objects whose token buckets are kept.
+#: Token buckets that are kept, one or two for each object.
 REMEMBERED = 4096
 #: Most Events that wait to be written while the API server is away, of all namespaces and of each.
 WAITING, OF_ONE = 1000, 250
@@ -118,7 +119,7 @@ class Recorder:
         if known is not None:
             known.count += 1
             known.last = now
-        elif self._has_room(regarding) and self._allowed(regarding["metadata"].get("uid", ""), now.timestamp()):
+        elif self._has_room(regarding) and self._allowed(regarding, record.type, now.timestamp()):
             self._pending[name] = _Pending(kind, regarding, record, 1, now)
             self._waiting[_namespace(regarding)] += 1
             self._recorded.set()
@@ -128,11 +129,12 @@ class Recorder:
     def _has_room(self, regarding: Object) -> bool:
         return len(self._pending) < WAITING and self._waiting[_namespace(regarding)] < OF_ONE
 
-    def _allowed(self, uid: str, now: float) -> bool:
-        bucket = self._buckets.get(uid) or _TokenBucket(BURST, now)
+    def _allowed(self, regarding: Object, type_: str, now: float) -> bool:
+        key = f"{type_}/{regarding['metadata'].get('uid', '')}"
+        bucket = self._buckets.get(key) or _TokenBucket(BURST, now)
         tokens = min(float(BURST), bucket.tokens + max(0.0, now - bucket.filled) / REFILL_SECONDS)
         allowed = tokens >= 1
-        remember(self._buckets, uid, _TokenBucket(tokens - 1 if allowed else tokens, now), REMEMBERED)
+        remember(self._buckets, key, _TokenBucket(tokens - 1 if allowed else tokens, now), REMEMBERED)
         return allowed
 
     async def _write_forever(self) -> None:

@@ -125,6 +125,13 @@ async def test_one_object_cannot_flood_and_does_not_silence_another(cluster, rec
     assert names.count("other") == 1
 
 
+async def test_routine_events_do_not_silence_warnings(cluster, recorder):
+    runs = [RecordEvent("Normal", "SuccessfulCreate", f"Created job work-{number}") for number in range(BURST + 10)]
+    await written(recorder, *runs, RecordEvent("Warning", "MissSchedule", "Missed scheduled time to start a job"))
+    types = [event["type"] for event in cluster.stored.values()]
+    assert (types.count("Normal"), types.count("Warning")) == (BURST, 1)
+
+
 async def test_a_clock_that_was_set_back_silences_nobody(cluster, recorder, clock):
     events = recorder()
     events.record(kinds.SCALED_JOB, scaled_job(), CREATED)
