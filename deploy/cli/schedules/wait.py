@@ -127,6 +127,9 @@ class RunProgress:
             word = conditions.finished(self.jobs[self.last])
             return f"job.batch/{self.last} " + (f"is {word}" if word else "; ".join(("is at work", *self.failing)))
         active = [entry.get("name", "") for entry in self._status("active")]
+        if self.last in active:
+            # The watch of the Jobs may be behind that of the object.
+            return f"job.batch/{self.last} is at work"
         if active and self.body["spec"].get("concurrencyPolicy") == "Forbid":
             return f"waiting for {', '.join(active)} to end (concurrencyPolicy: Forbid)"
         ready = conditions.find(self.body, "Ready") or {}

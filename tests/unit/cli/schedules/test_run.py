@@ -287,6 +287,17 @@ def not_ready(reason: str, message: str) -> Step:
         ["penstock: waiting for nightly-29000000 to end (concurrencyPolicy: Forbid)"],
     ),
     (
+        "its own Job, which the watch has not shown yet",
+        {"concurrencyPolicy": "Forbid"},
+        {"active": [{"name": FIRST}]},
+        [settle(runs=[RETRYING]), settle(runs=[AGAIN], active=[{"name": SECOND}])],
+        [
+            f"penstock: job.batch/{FIRST} is at work",
+            f"penstock: job.batch/{FIRST} failed (TooOften); the next attempt starts at 2026-03-01T12:00:00Z",
+            f"penstock: job.batch/{SECOND} is at work",
+        ],
+    ),
+    (
         "a Job that is refused",
         {},
         {},
