@@ -5,7 +5,9 @@ What holds for every object of a kind is not repeated for each: `GENERAL` names 
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from scheduler import cron
 from workers.api.keda_compat import FLAGS, Quirk
 from workers.api.kinds import (
     CRON_JOB,
@@ -121,11 +123,26 @@ def _whole(target: object) -> bool:
 
 def _of_cron_job(body: Object) -> Iterator[Shown]:
     spec = body.get("spec") or {}
-    if spec.get("startingDeadlineSeconds") == 0:
+    deadline, interval = spec.get("startingDeadlineSeconds"), _interval(spec.get("schedule"))
+    if deadline == 0:
         yield Shown(
             "spec.startingDeadlineSeconds",
             "Kubernetes: 0 never runs. Here: lateness is measured in whole seconds, and the deadline itself is in time",
         )
+    elif isinstance(deadline, int) and interval and deadline < interval.total_seconds():
+        yield Shown(
+            "spec.startingDeadlineSeconds",
+            "Kubernetes: an @every with a shorter deadline never runs: it counts from the beginning of the deadline."
+            " Here: it keeps its rhythm",
+        )
+
+
+def _interval(schedule: object) -> timedelta | None:
+    """Returns the time between two slots of an ``@every``; None for others, and for what is no schedule."""
+    try:
+        return cron.parse(schedule).interval if isinstance(schedule, str) else None
+    except cron.CronError:
+        return None
 
 
 def _of_queue(body: Object) -> Iterator[Shown]:

@@ -126,6 +126,8 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
         (cron_job("0 2 * *"), "not supported", ["spec.schedule"]),
         (cron_job("CRON_TZ=UTC 0 2 * * *"), "not supported", ["spec.schedule"]),
         (cron_job(startingDeadlineSeconds=0), "differs", ["spec.startingDeadlineSeconds"]),
+        (cron_job("@every 1h", startingDeadlineSeconds=3599), "differs", ["spec.startingDeadlineSeconds"]),
+        (cron_job("@every 1h", startingDeadlineSeconds=3600), "same", []),
         (vc_job(), "same", []),
         (vc_job("elsewhere"), "unknown", [""]),
         (vc_job(plugins={"unheard": []}), "not supported", ["spec.plugins[unheard]"]),
