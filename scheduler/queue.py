@@ -126,6 +126,10 @@ class Postponed:
 
 Outcome = Done | Requeue | RequeueAt | Failed | Postponed
 
+#: Kinds of outcomes in finish.lua, and the numbers of all but the first in a call that has only leases that are done.
+_KINDS = 5
+_NO_OTHERS = (0,) * (_KINDS - 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Marked:
@@ -312,7 +316,7 @@ class Lane:
         await SCRIPTS["finish"](
             self._client,
             (self.keys.call(uuid.uuid4().hex), *self._lane),
-            (self._now(), self.slots, self._lease, self._base, self._cap, len(claimed) // 2, 0, 0, 0, *claimed),
+            (self._now(), self.slots, self._lease, self._base, self._cap, len(claimed) // 2, *_NO_OTHERS, *claimed),
         )
 
     async def renew(self, leases: Iterable[Lease]) -> frozenset[Lease]:
@@ -384,8 +388,8 @@ class Lane:
 
     def _outcomes(self, piece: Sequence[tuple[Lease, Outcome]]) -> tuple[list[Lease], list[Arg]]:
         """Returns the leases in the order of finish.lua, and its arguments from the counts on."""
-        leases: tuple[list[Lease], ...] = ([], [], [], [], [])
-        args: tuple[list[Arg], ...] = ([], [], [], [], [])
+        leases: list[list[Lease]] = [[] for _ in range(_KINDS)]
+        args: list[list[Arg]] = [[] for _ in range(_KINDS)]
         for lease, outcome in piece:
             kind, more = self._encoded(outcome)
             leases[kind].append(lease)
