@@ -99,14 +99,37 @@ def test_a_deleted_failed_dependency_is_created_again_and_waited_for():
     assert "train-b-0" in cluster.alive()
 
 
-def test_a_second_stage_whose_missing_pod_cannot_come_back_is_over():
-    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2))).start()
+@cases(
+    ("all of it", {"minAvailable": 3}, 2),
+    ("less of it", {"minAvailable": 1}, 1),
+    ("a pod more than the least of each", {"least": 1, "minAvailable": 3}, 2),
+)
+def test_a_second_stage_whose_missing_pod_cannot_come_back_is_over(spec: dict[str, Any], least: int) -> None:
+    """Nor does the gang count that pod any more: it would never be whole, with room kept for it."""
+    lower = {"minAvailable": spec.pop("least")} if "least" in spec else {}
+    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2, **lower), **spec)).start()
     cluster.run()
     cluster.set("train-a-0", "Failed", 1)
     cluster.delete("train-b-1").settle()
     assert (cluster.phase, cluster.alive()) == ("Running", ["train-a-0", "train-b-0"])
+    assert cluster.group is not None
+    gang = cluster.group["spec"]
+    assert (gang["minMember"], gang["minResources"]["pods"]) == (least, str(least))
     cluster.end().settle()
-    assert cluster.phase == "Failed"
+    assert cluster.phase == ("Completed" if spec["minAvailable"] == 1 else "Failed")
+
+
+def test_a_pod_that_can_come_back_after_all_is_of_the_gang_again_once_it_may_start() -> None:
+    cluster = VcJobCluster(vcjob(task("a"), after("a", replicas=2))).start()
+    cluster.run().set("train-a-0", "Failed", 1)
+    cluster.delete("train-b-1").settle()
+    cluster.delete("train-a-0").settle()
+    # The gang has not grown, so nothing has to be admitted before what the other waits for.
+    assert (cluster.alive(), held(cluster)) == (["train-a-0", "train-b-0"], [])
+    cluster.run("train-a-0").settle()
+    assert (cluster.alive(), held(cluster)) == (["train-a-0", "train-b-0", "train-b-1"], ["b-1"])
+    assert cluster.group is not None
+    assert cluster.group["spec"]["minMember"] == 3
 
 
 GATE = {"name": GANG_GATE}

@@ -198,7 +198,10 @@ class VcJobCluster:
         elif restarts:
             container["lastState"] = ended
         pod = self.pods[name]
-        self.put(ref_of(POD, pod), {**pod, "status": {"phase": phase, "containerStatuses": [container], **status}})
+        # A round has let it go: no pod has a phase but Pending behind a gate.
+        spec = {field: value for field, value in pod["spec"].items() if field != "schedulingGates"}
+        body = {**pod, "spec": spec} if phase != "Pending" else pod
+        self.put(ref_of(POD, pod), {**body, "status": {"phase": phase, "containerStatuses": [container], **status}})
         return self
 
     def run(self, *names: str) -> Self:
