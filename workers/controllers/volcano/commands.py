@@ -1,16 +1,18 @@
 """Commands: requests that take effect once. A Command without a valid target is deleted here with an Event."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from workers.api import references
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref, ref_of
 from workers.decision.controller import Controller
-from workers.decision.plan import NOTHING, Delete, Plan, RecordEvent, Together
+from workers.decision.plan import NOTHING, ComeBack, Delete, Plan, RecordEvent, Together
 from workers.decision.snapshot import Snapshot
 
 #: Kinds whose controllers carry Commands out.
 GRANTING = (QUEUE, VC_JOB)
+#: Interval of checks for the target: its deletion does not notify its Commands.
+RECHECK = timedelta(minutes=1)
 
 
 def in_order(snapshot: Snapshot) -> list[Object]:
@@ -37,14 +39,18 @@ def target(command: Object) -> Ref | None:
     return ref if ref and ref.kind in GRANTING else None
 
 
-def decide(snapshot: Snapshot, _now: datetime) -> Plan:
-    """Returns no steps for a Command with a valid target; any other is deleted with an Event."""
+def decide(snapshot: Snapshot, now: datetime) -> Plan:
+    """Returns the next check of a Command with a valid target, which its controller carries out before.
+
+    Any other is deleted with an Event.
+    """
     command = snapshot.body
     if command is None or "deletionTimestamp" in command["metadata"]:
         return NOTHING
     ref = target(command)
     if ref and snapshot.relatives.get(ref) is not None:
-        return NOTHING
+        # A target that is deleted first leaves a Command without an owner reference behind.
+        return Plan((ComeBack(now + RECHECK),), f"{ref} carries it out")
     named = command.get("target") or {}
     called = f"{named.get('kind') or 'nothing'} {named.get('name') or ''}".strip()
     why = f"{ref} does not exist" if ref else f"{called} takes no commands; Jobs of Volcano and Queues do"

@@ -5,8 +5,8 @@ from typing import Any
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW
 from workers.api.kinds import COMMAND, QUEUE, VC_JOB, Object, Ref
-from workers.controllers.volcano.commands import CONTROLLER, decide
-from workers.decision.plan import NOTHING, Delete, RecordEvent, Together
+from workers.controllers.volcano.commands import CONTROLLER, RECHECK, decide
+from workers.decision.plan import NOTHING, ComeBack, Delete, RecordEvent, Together
 from workers.decision.snapshot import Snapshot
 
 ON_QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": "u"}
@@ -28,10 +28,12 @@ def seen(body: Object | None, *, there: bool) -> Snapshot:
     ("job", ON_JOB, Ref(VC_JOB, "team", "j")),
     ("another version", {**ON_JOB, "apiVersion": "batch.volcano.sh/v1beta9"}, Ref(VC_JOB, "team", "j")),
 )
-def test_a_command_with_a_target_is_left_to_its_controller(target: Object, expected: Ref) -> None:
+def test_a_command_with_a_target_is_left_to_its_controller_while_the_target_is_there(
+    target: Object, expected: Ref
+) -> None:
     body = command(target)
     assert CONTROLLER.relatives(body) == (expected,)
-    assert decide(seen(body, there=True), NOW) == NOTHING
+    assert decide(seen(body, there=True), NOW).steps == (ComeBack(NOW + RECHECK),)
 
 
 @cases(
