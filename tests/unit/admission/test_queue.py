@@ -154,6 +154,7 @@ def test_a_queue_that_contradicts_itself_or_others_is_refused(body, field):
         "a guarantee where a capability of 0 is none",
         queue(capability={"cpu": "0"}, guarantee={"resource": {"cpu": "2"}}),
     ),
+    ("deserved where a capability of 0 is none", queue(capability={"cpu": "0"}, deserved={"cpu": "2"})),
     ("the fifth level", queue(parent="l4")),
     ("below an idle queue", queue(parent="idle")),
     ("below the root", queue(parent=ROOT, deserved={"cpu": "100"}, guarantee={"resource": {"cpu": "100"}})),
@@ -162,6 +163,18 @@ def test_a_queue_that_contradicts_itself_or_others_is_refused(body, field):
 )
 def test_a_queue_that_fits_in_is_accepted(body):
     assert rules.problems(body, None, CLUSTER) == []
+
+
+@cases(
+    ("no cpu", "cpu", []),
+    ("no memory", "memory", []),
+    ("but pods", "pods", ["spec.capability[pods]"]),
+)
+def test_what_a_capability_of_0_bounds_of_the_queues_below(resource, expected):
+    above = queue("above", capability={resource: "0"})
+    below = queue("below", parent="above", capability={resource: "2"})
+    assert fields(rules.problems(below, None, known(above))) == expected
+    assert fields(rules.problems(above, None, known(below))) == expected
 
 
 @cases(

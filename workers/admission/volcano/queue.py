@@ -49,6 +49,10 @@ class QueueHierarchy:
         """Returns the amounts of one field of a queue."""
         return shares.amounts(self.queues[name].get("spec") or {}, field)
 
+    def bounds(self, name: str) -> shares.Amounts:
+        """Returns the amounts of a queue's capability that are a bound."""
+        return shares.bounds(self.amounts(name, "capability"))
+
 
 def defaulted(body: Object) -> Object:
     """The Queue with everything that its author left to Volcano. Doing so twice changes nothing more."""
@@ -208,17 +212,16 @@ def _becoming(tree: QueueHierarchy, name: str, parent: str) -> Iterator[Finding]
 
 
 def _capability(tree: QueueHierarchy, name: str) -> Iterator[Finding]:
-    own = tree.amounts(name, "capability")
-    for resource, number in own.items():
+    for resource, number in tree.bounds(name).items():
         for above in tree.above(name):
-            limit = tree.amounts(above, "capability").get(resource)
+            limit = tree.bounds(above).get(resource)
             if limit is not None:
                 if number > limit:
                     text = f"must not be greater than that of queue {above!r} above it"
                     yield Finding(f"spec.capability[{resource}]", text)
                 break
         for below in tree.below(name):
-            if tree.amounts(below, "capability").get(resource, 0) > number:
+            if tree.bounds(below).get(resource, 0) > number:
                 text = f"must not be smaller than that of queue {below!r} below it"
                 yield Finding(f"spec.capability[{resource}]", text)
 

@@ -62,12 +62,13 @@ def _each(spec: Object, field: str) -> Iterator[Finding]:
 
 
 def _bounded(spec: Object) -> Iterator[Finding]:
-    capability, deserved, guarantee = (amounts(spec, field) for field in FIELDS)
+    deserved, guarantee = amounts(spec, "deserved"), amounts(spec, "guarantee")
+    capability = bounds(amounts(spec, "capability"))
     # Queues of Volcano 1.8 have a guarantee and no deserved share: it was computed from the weights.
     for name, number in guarantee.items():
         if deserved and number > deserved.get(name, 0):
             yield Finding(f"{path('guarantee')}[{name}]", "must not be greater than the deserved amount")
-        elif number > bounds(capability).get(name, number):
+        elif number > capability.get(name, number):
             yield Finding(f"{path('guarantee')}[{name}]", "must not be greater than the capability")
     for name, number in deserved.items():
         if name in capability and number > capability[name]:

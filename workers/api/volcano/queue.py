@@ -56,7 +56,7 @@ class QueueSpec(Model):
     weight: Annotated[int, Field(ge=1, le=65535)] = 1
     """The queue's share, in proportion to its siblings' weights."""
     capability: Resources | None = None
-    """The most it may ever take."""
+    """The most it may ever take; 0 of cpu or memory is no limit, as in Volcano."""
     reclaimable: bool | None = None
     """With the setting `gang_reclaim`: what it has above its share can be taken back."""
     guarantee: Guarantee | None = None
