@@ -156,6 +156,9 @@ class AdmissionChecks:
         return Refusal("NotEnoughTasks", text) if text else None
 
     def _too_many(self, group: Group) -> Refusal | None:
+        if group.runs:
+            # A gang that lost pods has its place among the running ones.
+            return None
         for name in self._tree.chains[group.queue]:
             limit = self._tree[name].limit
             if limit is not None and self._ledger.running[name] >= limit:

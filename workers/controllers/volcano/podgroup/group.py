@@ -150,8 +150,8 @@ class GroupGrant:
 class GangDemand:
     """All that the checks of room and quotas read of a gang: gangs with the same object get the same answer.
 
-    loose: the part of the need that counts already (`Group.loose`). short_of_pods: the message of a gang whose pods
-    show its demand and do not exist yet.
+    loose: the part of the need that counts already (`Group.loose`). runs: as `Group.runs`. short_of_pods: the message
+    of a gang whose pods show its demand and do not exist yet.
     """
 
     queue: str
@@ -159,6 +159,7 @@ class GangDemand:
     need: tuple[tuple[str, int], ...]
     quota: tuple[tuple[str, int], ...]
     loose: tuple[tuple[str, int], ...]
+    runs: bool
     shaped_by: object
     short_of_pods: str | None
 
@@ -241,6 +242,14 @@ class Group:
         return conditions.holds(self.body, SCHEDULED)
 
     @cached_property
+    def runs(self) -> bool:
+        """True if it counts for `maxRunningJobs`: while it is admitted, and while pods of a gang that was whole run.
+
+        Of gangs that never were whole none count before their admission: two of those would keep each other waiting.
+        """
+        return self.admitted or (self.was_whole and any(each.occupies for each in self.members))
+
+    @cached_property
     def holds_nothing(self) -> bool:
         """True for a waiting group without pods: it takes no room, and none is kept for it."""
         return self.phase == PENDING and not self.members
@@ -255,6 +264,7 @@ class Group:
             tuple(self.need.items()),
             tuple(quota.items()),
             tuple(self.loose.items()),
+            self.runs,
             self._shaped_by,
             self._short_of_pods,
         )

@@ -18,7 +18,7 @@ from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 class PlacementLedger:
     """The totals. An admitted group counts at once, for the groups checked after it.
 
-    use: by queue, resources taken by and promised to it and the queues below. running: by queue, admitted groups.
+    use: by queue, resources taken by and promised to it and the queues below. running: by queue, the groups that run.
     room: resources of the cluster that are neither taken nor promised, None where no node is known.
     """
 
@@ -38,7 +38,7 @@ class PlacementLedger:
                 _add(self.use[name], group.allocated)
                 _add(self.use[name], group.reserve)
                 _add(self.use[name], group.loose)
-                self.running[name] += group.admitted
+                self.running[name] += group.runs
         self.total = None if nodes.total is None else vectors.times(nodes.total, overcommit)
         self.room: dict[str, int] | None = None
         if self.total is not None:
@@ -61,7 +61,7 @@ class PlacementLedger:
         """Counts the group's need as given away, and the group as running."""
         self.give(group.queue, group.need, group.loose)
         for name in self._tree.chains[group.queue]:
-            self.running[name] += 1
+            self.running[name] += not group.runs
 
     def reserve(self, demand: GangDemand) -> None:
         """Counts the need of a gang as given away without the gang running; `settle` counts it in `use` and `room`."""

@@ -530,6 +530,29 @@ def test_most_groups_of_a_queue_at_once_also_of_those_below() -> None:
 
 
 @cases(
+    ("it lost a pod and has no room for another", True, 1, {"old": "NotEnoughResources", "gang": "TooManyRunning"}),
+    ("it is whole again at once", True, 2, {"gang": "TooManyRunning"}),
+    ("it never was whole: its pods are a user's", False, 1, {"old": "NotEnoughResources"}),
+)
+def test_a_gang_that_lost_pods_is_one_of_those_that_run(whole: bool, free: int, expected: dict[str, str]) -> None:
+    known = [
+        group("old", least=2, asks={"cpu": 3}, status={"conditions": [condition("Scheduled")]} if whole else None),
+        group(least=1, asks={"cpu": 1}, created=-5),
+    ]
+    pods = [pod("old-0", "old", node="one", phase="Running", cpu="1")]
+    found = outcome(groups=known, pods=pods, queues=[queue(maxRunningJobs=1)], nodes=[node(cpu=1 + free, pods=9)])
+    assert reasons(found) == expected
+
+
+def test_a_gang_that_lost_pods_needs_no_other_to_end_before() -> None:
+    """The limit was lower once: two that run would wait for each other."""
+    whole = {"conditions": [condition("Scheduled")]}
+    known = [group("one", least=2, status=whole), group("two", least=2, status=whole)]
+    pods = [pod(f"{name}-0", name, node="one", phase="Running") for name in ("one", "two")]
+    assert names(outcome(groups=known, pods=pods, queues=[queue(maxRunningJobs=1)])) == ["one", "two"]
+
+
+@cases(
     (
         "it was not placed, and tries again later",
         "BackingOff",
