@@ -257,7 +257,7 @@ class Group:
     @cached_property
     def demand(self) -> GangDemand:
         """Its demand; groups with equal demands share one object."""
-        quota = vectors.minus(self.minimum or EMPTY, self.counted)
+        quota = vectors.minus(self.minimum or EMPTY, self.usage)
         parts = (
             self.queue,
             self.ref.namespace,
@@ -358,9 +358,9 @@ class Group:
         return vectors.total(each.requests for each in self._ungated)
 
     @cached_property
-    def counted(self) -> Vector:
-        """The amounts that a quota counts for its existing pods."""
-        return vectors.total(each.counted for each in self.members)
+    def usage(self) -> Vector:
+        """The amounts of its pods by the names of quotas, with those that ended: no pod is made in their place."""
+        return vectors.total(each.usage for each in self.members)
 
     @cached_property
     def shapes(self) -> tuple[PodShape, ...] | None:

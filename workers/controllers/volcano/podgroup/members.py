@@ -87,8 +87,11 @@ class Member:
     @property
     def counted(self) -> Vector:
         """The amounts that a quota counts for it; empty for a pod that ended or is malformed."""
-        if self.state in ("succeeded", "failed"):
-            return EMPTY
+        return EMPTY if self.state in ("succeeded", "failed") else self.usage
+
+    @property
+    def usage(self) -> Vector:
+        """The amounts that a quota counts for it until it ends; empty for a malformed pod."""
         try:
             return {name: amount.value for name, amount in pod_requests.usage(self.pod["spec"]).items()}
         except ValueError:

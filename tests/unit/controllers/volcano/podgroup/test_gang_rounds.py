@@ -512,6 +512,14 @@ def test_a_quota_for_some_pods_only_is_the_api_servers(scopes: Object) -> None:
     assert names(outcome(groups=[group()], quotas=some, nodes=[node()])) == ["gang"]
 
 
+@cases(("one pod more", 2, None), ("none", 1, "QuotaExceeded"))
+def test_a_gang_that_lost_a_pod_needs_nothing_of_a_quota_for_pods_that_ended(hard: int, reason: str | None) -> None:
+    pods = [pod("gang-0", phase="Succeeded", node="one"), pod("gang-1", phase="Running", node="one")]
+    whole = group(status={"conditions": [condition("Scheduled")]})
+    found = outcome(groups=[whole], pods=pods, quotas=[quota(pods=hard, used={"pods": 1})], nodes=[node()])
+    assert reasons(found) == ({"gang": reason} if reason else {})
+
+
 def test_a_quota_of_another_namespace_says_nothing() -> None:
     assert names(outcome(groups=[group(namespace="other")], quotas=[quota(cpu="1")], nodes=[node()])) == ["gang"]
 
