@@ -5,10 +5,10 @@ decides, which takes several times as long.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
+from deploy.local.apiserver.schema import formats
 from workers.api.kinds import Object
 
 Test = Callable[[Any], bool]
@@ -84,7 +84,7 @@ def fits(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
 def _text(schema: Object) -> Test:
     least, most = schema.get("minLength") or 0, schema.get("maxLength")
     words = schema.get("enum")
-    moment = schema.get("format") == "date-time"
+    has_form = formats.of(schema.get("format"))
 
     def test(value: Any) -> bool:
         return (
@@ -92,18 +92,10 @@ def _text(schema: Object) -> Test:
             and (words is None or value in words)
             and len(value) >= least
             and (most is None or len(value) <= most)
-            and (not moment or is_time(value))
+            and (has_form is None or has_form(value))
         )
 
     return test
-
-
-def is_time(text: str) -> bool:
-    """True for an instant with a zone."""
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None and "T" in text
-    except ValueError:
-        return False
 
 
 def _object(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:

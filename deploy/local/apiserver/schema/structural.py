@@ -13,7 +13,7 @@ import orjson
 
 from deploy.local.apiserver.codec import field_errors as fields
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.schema import patterns, quick_checks
+from deploy.local.apiserver.schema import formats, patterns, quick_checks
 from deploy.local.apiserver.schema.quick_checks import PRESERVE
 from workers.api.kinds import Object
 
@@ -212,7 +212,8 @@ def _string(schema: Object, value: str, path: str) -> Iterator[FieldError]:
         yield _rule(path, value, f"should be at least {limit} chars long")
     if (pattern := schema.get("pattern")) is not None and not _pattern(pattern).search(value):
         yield _rule(path, value, f"should match '{pattern}'")
-    if (form := schema.get("format")) == "date-time" and not quick_checks.is_time(value):
+    form = schema.get("format")
+    if (has_form := formats.of(form)) is not None and not has_form(value):
         yield _rule(path, value, f"must be of type {form}: {fields.shown(value)}")
 
 
