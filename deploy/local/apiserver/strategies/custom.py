@@ -2,24 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.schema import patterns
-from deploy.local.apiserver.strategies import owned
+from deploy.local.apiserver.strategies import owned, structural_rules
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import conditions, names
 from workers.api.kinds import Kind, Object
 
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_UNSUPPORTED = ("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties")
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _PATH = re.compile(r"(\.[A-Za-z_][\w-]*)+")
 _SIMPLE = "must be a simple json path starting with ."
-_INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 class CustomStrategy(Strategy):
@@ -109,7 +103,7 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
         if form is None:
             yield field_errors.required(f"{place}.schema.openAPIV3Schema", "schemas are required")
         else:
-            yield from _root(form, f"{place}.schema.openAPIV3Schema")
+            yield from structural_rules.problems(form, f"{place}.schema.openAPIV3Schema")
 
 
 def _column(column: Object, path: str) -> Iterator[FieldError]:
@@ -143,42 +137,3 @@ def _scale(scale: Object, path: str) -> Iterator[FieldError]:
         elif not text.startswith(tuple(f"{part}." for part in parts)):
             under = parts[0] if len(parts) == 1 else f"either {' or '.join(parts)}"
             yield field_errors.invalid(f"{path}.{field}", text, f"should be a json path under {under}")
-
-
-def _root(form: Object, path: str) -> Iterator[FieldError]:
-    if form.get("type") != "object":
-        yield field_errors.invalid(f"{path}.type", form.get("type", ""), "must be object at the root")
-    yield from _structural(form, path)
-
-
-def _structural(form: Any, path: str) -> Iterator[FieldError]:
-    """A structural schema: a type everywhere, and nothing that makes it depend on other places."""
-    if not isinstance(form, dict):
-        return
-    for field in _UNSUPPORTED:
-        if field in form:
-            yield field_errors.forbidden(f"{path}.{field}", f"{field} is not supported")
-    kind = form.get("type")
-    if kind is None and not form.get(_INT_OR_STRING) and not form.get(_PRESERVE):
-        yield field_errors.required(f"{path}.type", "must not be empty for specified object fields")
-    elif kind is not None and kind not in _TYPES:
-        yield field_errors.not_supported(f"{path}.type", kind, _TYPES)
-    if kind == "array" and "items" not in form:
-        yield field_errors.required(f"{path}.items", "must be specified")
-    if form.get("properties") and form.get("additionalProperties"):
-        detail = "additionalProperties and properties are mutual exclusive"
-        yield field_errors.forbidden(f"{path}.additionalProperties", detail)
-    if form.get("uniqueItems"):
-        yield field_errors.forbidden(
-            f"{path}.uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        )
-    if pattern := form.get("pattern"):
-        try:
-            patterns.compiled(pattern)
-        except ValueError as error:
-            why = f"must be a valid regular expression, but isn't: {error}"
-            yield field_errors.invalid(f"{path}.pattern", pattern, why)
-    for name, member in (form.get("properties") or {}).items():
-        yield from _structural(member, f"{path}.properties[{name}]")
-    yield from _structural(form.get("items"), f"{path}.items")
-    yield from _structural(form.get("additionalProperties"), f"{path}.additionalProperties")
