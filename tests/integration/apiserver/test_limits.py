@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apiserver.client import Api, until
+from tests.integration.apiserver.client import Answer, Api, until
 from tests.support.tables import for_each
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
@@ -199,3 +199,54 @@ def test_many_at_once_never_go_beyond_a_quota(limited: Api) -> None:
         codes = [answer.code for answer in answers]
     assert len(limited.get(path(limited, PODS)).body["items"]) == codes.count(201) == 5
     assert set(codes) <= {201, 403, 409}
+
+
+def created_pod(api: Api, **spec: Any) -> Answer:
+    """The answer to a pod that is not kept."""
+    return api("POST", path(api, PODS), pod("a", **spec), dryRun="All")
+
+
+@for_each(
+    ({}, {"priorityClassName": "p-{namespace}", "priority": 5, "preemptionPolicy": "PreemptLowerPriority"}),
+    ({"preemptionPolicy": "Never"}, {"priority": 5, "preemptionPolicy": "Never"}),
+)
+def test_a_pod_has_the_priority_of_its_class(given: Any, found: Any, api: Api, classes: str) -> None:
+    name = api.create(classes, priority(api, **given))["metadata"]["name"]
+    answer = until(
+        lambda: (found := created_pod(api, priorityClassName=name)).code == 201 and found,
+        "the class and an account are known",
+    )
+    assert {field: answer.body["spec"][field] for field in found} == {
+        field: name if field == "priorityClassName" else value for field, value in found.items()
+    }
+    refused = created_pod(api, priorityClassName=name, priority=7)
+    assert (refused.code, "computed 5 from the given PriorityClass name" in refused.message) == (403, True)
+
+
+def test_a_pod_without_a_class_has_that_of_the_default_one(api: Api, classes: str) -> None:
+    name = api.create(classes, priority(api, globalDefault=True))["metadata"]["name"]
+
+    def has_default() -> bool:
+        answer = created_pod(api)
+        return answer.code == 201 and answer.body["spec"].get("priorityClassName") == name
+
+    until(has_default, "the default class is known")
+    second = api("POST", classes, {**priority(api, globalDefault=True), "metadata": {"name": "second"}})
+    assert (second.code, "Only one default can exist" in second.message) == (403, True)
+
+
+@for_each(
+    ({"priorityClassName": "unknown"}, "no PriorityClass with name unknown was found"),
+    ({"priority": 5}, "the integer value of priority (5) must not be provided in pod spec; "),
+    ({"preemptionPolicy": "Never"}, "the string value of PreemptionPolicy (Never) must not be provided in pod spec; "),
+)
+def test_a_pod_of_no_class_is_refused(given: Any, refusal: str, api: Api) -> None:
+    until(lambda: created_pod(api).code == 201, "an account is there")
+    answer = created_pod(api, **given)
+    assert (answer.code, answer.message.startswith(f'pods "a" is forbidden: {refusal}')) == (403, True)
+
+
+def test_the_classes_of_the_system_exist(api: Api) -> None:
+    until(lambda: created_pod(api).code == 201, "an account is there")
+    answer = created_pod(api, priorityClassName="system-node-critical")
+    assert (answer.code, answer.body["spec"]["priority"]) == (201, 2_000_001_000)

@@ -1,4 +1,4 @@
-"""Schemas of definitions that a real API server refuses, with what it names, and some that look like them and are fine."""
+"""Schemas of definitions that a real API server refuses, with what it names, and some that it accepts."""
 
 from typing import Any
 

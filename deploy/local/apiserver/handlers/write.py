@@ -13,7 +13,13 @@ from uuid import uuid4
 import orjson
 
 from deploy.local.apiserver import api_errors
-from deploy.local.apiserver.admission import image_warnings, placement_warnings, template_fields, volcano_rules
+from deploy.local.apiserver.admission import (
+    image_warnings,
+    placement_warnings,
+    pod_priorities,
+    template_fields,
+    volcano_rules,
+)
 from deploy.local.apiserver.api_errors import ApiError, bad_request
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
@@ -253,7 +259,7 @@ async def create_object(
     _open_namespace(ctx, target, meta.get("name") or "")
     strategy = resource.strategy
     body = volcano_rules.default(resource, resource.schema.default(body), ctx.store, ctx.admission)
-    body = strategy.prepare_create(body, now)
+    body = pod_priorities.admitted(kind, strategy.prepare_create(body, now), ctx.store)
     name = body["metadata"].get("name") or ""
     errors = _problems(resource.schema.validate(body), strategy.validate_create(body))
     if errors := errors or volcano_rules.validate(resource, body, None, ctx.store, ctx.admission):
