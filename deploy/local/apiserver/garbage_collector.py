@@ -1,7 +1,8 @@
 """The garbage collector: deletes objects whose owners are gone, and the content of deleted namespaces and definitions.
 
-It stands in for the garbage collector and the namespace controller of kube-controller-manager and for the finalizer of
-CustomResourceDefinitions. It sees every written change and works through what follows from it beside the requests.
+It stands in for the garbage collector and the controllers of namespaces and of protected claims of
+kube-controller-manager, and for the finalizer of CustomResourceDefinitions. It sees every written change and works
+through what follows from it beside the requests.
 """
 
 import asyncio
@@ -16,7 +17,8 @@ from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.handlers.deletion import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.storage.object_store import StoredChange, StoredObject
-from workers.api.kinds import Object, finalizers_of
+from deploy.local.apiserver.strategies.core import CLAIM_IN_USE
+from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, Object, finalizers_of
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,12 @@ Work = tuple[Callable[[str, str], None], str, str]
 
 #: Pieces of work begun before the writes they caused are awaited.
 CHUNK = 500
+
+
+def _claims_of(spec: Object) -> set[str]:
+    """Returns the names of the PersistentVolumeClaims that a pod spec uses."""
+    sources = (volume.get("persistentVolumeClaim") or {} for volume in spec.get("volumes") or ())
+    return {source["claimName"] for source in sources if "claimName" in source}
 
 
 class Collector:
@@ -85,6 +93,11 @@ class Collector:
         if change.resource == "namespaces":
             self._emptying.discard(after.key[1:])
         store = self._ctx.store
+        if change.resource == POD.id:
+            claims = store.table(PERSISTENT_VOLUME_CLAIM.id)
+            for key in claims.within(namespace):
+                if claims.records[key].deleting:
+                    self._add(self._unprotect, PERSISTENT_VOLUME_CLAIM.id, key)
         if f"/{change.resource}" in store.table(crd_conditions.ID).records and not store.table(change.resource).records:
             self._add(self._empty_definition, crd_conditions.ID, f"/{change.resource}")
 
@@ -102,6 +115,8 @@ class Collector:
             self._add(self._empty_namespace, *place)
         if change.resource == crd_conditions.ID:
             self._add(self._empty_definition, *place)
+        if change.resource == PERSISTENT_VOLUME_CLAIM.id:
+            self._add(self._unprotect, *place)
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -222,6 +237,16 @@ class Collector:
         if not meta["finalizers"]:
             del meta["finalizers"]
         self._save(resource, record, body)
+
+    def _unprotect(self, resource: str, key: str) -> None:
+        """Lets a claim that is being deleted go once no pod with a node uses it. A pod that has ended uses it still."""
+        record = self._ctx.store.latest(resource, key)
+        if record is None or not record.deleting or CLAIM_IN_USE not in finalizers_of(record.body):
+            return
+        namespace, _, name = key.partition("/")
+        pods = (pod.body["spec"] for pod in self._ctx.store.newest(POD.id, namespace))
+        if not any(spec.get("nodeName") and name in _claims_of(spec) for spec in pods):
+            self._finalized(resource, record, record.body, CLAIM_IN_USE)
 
     def _empty_namespace(self, resource: str, key: str) -> None:
         """Deletes what is in a namespace that is being deleted, then lets the namespace go."""

@@ -181,3 +181,46 @@ def test_a_namespace_is_emptied_before_it_goes(api: Api) -> None:
     assert api.get(path).code == 200
     api.patch(f"{api.maps}/one", {"metadata": {"finalizers": None}})
     until(lambda: api.get(path).code == 404, "the namespace is gone")
+
+
+@cases(
+    ("no pod", None, True),
+    ("a pod without a node", "", True),
+    ("a pod", "node", False),
+    ("one that ended", "end", False),
+)
+def test_a_claim_is_kept_until_no_pod_uses_it(use: str | None, goes: bool, api: Api) -> None:
+    claims = api.maps.replace("configmaps", "persistentvolumeclaims")
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    api.create(claims, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "one"}, "spec": spec})
+    if use is not None:
+        body = pod()
+        body["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "one"}}]
+        api.create(api.pods, body)
+    if use:
+        _bind(api, "worker")
+    if use == "end":
+        api.patch(f"{api.pods}/worker/status", {"status": {"phase": "Succeeded"}})
+    answer = api("DELETE", f"{claims}/one")
+    assert answer.body["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    if not goes:
+        # Another claim that goes shows that this one had its turn.
+        api.create(claims, {**answer.body, "metadata": {"name": "two"}, "status": {}})
+        api("DELETE", f"{claims}/two")
+        until(lambda: api.get(f"{claims}/two").code == 404, "the other claim is gone")
+        assert api.get(f"{claims}/one").body["metadata"]["deletionTimestamp"]
+        api("DELETE", f"{api.pods}/worker", gracePeriodSeconds=0)
+    until(lambda: api.get(f"{claims}/one").code == 404, "the claim is gone")
+
+
+def test_a_namespace_takes_its_claims_in_use_along(api: Api) -> None:
+    claims = api.maps.replace("configmaps", "persistentvolumeclaims")
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    api.create(claims, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "one"}, "spec": spec})
+    body = pod()
+    body["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "one"}}]
+    body["spec"]["terminationGracePeriodSeconds"] = 0
+    api.create(api.pods, body)
+    _bind(api, "worker")
+    api("DELETE", f"/api/v1/namespaces/{api.namespace}")
+    until(lambda: api.get(f"/api/v1/namespaces/{api.namespace}").code == 404, "the namespace is gone")

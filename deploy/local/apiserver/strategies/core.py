@@ -12,6 +12,8 @@ from workers.api.kinds import Object
 
 #: The most bytes that a ConfigMap's or a Secret's values may have together.
 DATA_LIMIT = 1024 * 1024
+#: The finalizer of a claim that a pod may use.
+CLAIM_IN_USE = "kubernetes.io/pvc-protection"
 _FROZEN = "field is immutable when `immutable` is set"
 
 
@@ -127,6 +129,13 @@ class ClaimStrategy(Strategy):
     """The strategy of PersistentVolumeClaims."""
 
     status, initial = True, {"phase": "Pending"}
+
+    def prepare_create(self, body: Object, now: datetime) -> Object:
+        """A claim that is deleted stays until no pod uses it."""
+        result = super().prepare_create(body, now)
+        finalizers = result["metadata"].get("finalizers") or []
+        result["metadata"]["finalizers"] = [*finalizers, *([] if CLAIM_IN_USE in finalizers else [CLAIM_IN_USE])]
+        return result
 
     def validate(self, body: Object) -> list[FieldError]:
         own = body["spec"]
