@@ -52,6 +52,50 @@ def output(embedded: Embedded, ours: Api) -> Output:
     return Output(embedded, ours)
 
 
+def in_parts(output: Output) -> Path:
+    """Writes the lines into three files, as a log that has grown large."""
+    first, *middle, last = LINES.splitlines(keepends=True)
+    for text, end in ((first, "4-0"), ("".join(middle), "15-0")):
+        path = output.write(text)
+        path.rename(path.with_name(f"0.log.{end}"))
+    return output.write(last)
+
+
+@cases(
+    ("all", {}, "one\ntwo halves\nthree\n"),
+    ("last line", {"tailLines": 1}, "three\n"),
+    ("as many as are in the last file and the one before", {"tailLines": 3}, "two halves\nthree\n"),
+    ("a part of the one before", {"tailLines": 2}, "halves\nthree\n"),
+    ("more lines than there are", {"tailLines": 99}, "one\ntwo halves\nthree\n"),
+    ("few bytes", {"limitBytes": 6}, "one\ntw"),
+)
+def test_a_log_in_several_files_is_one(query: dict[str, str | int], text: str, output: Output) -> None:
+    in_parts(output)
+    assert output.read(**query) == text
+
+
+def test_a_log_that_goes_on_in_another_file_is_followed(output: Output) -> None:
+    path = output.write("2026-01-01T00:00:00.000000001Z stdout F one\n")
+    output.status(state={"running": {}})
+    answer = output.api.pool.request(
+        "GET",
+        f"{output.api.url}{output.path}?container=main&follow=1",
+        headers=output.api.headers(),
+        preload_content=False,
+    )
+    parts = answer.stream(4)
+    read = next(parts)
+    output.write("2026-01-01T00:00:01.000000001Z stdout F two\n")
+    for number, text in enumerate(("three", "four")):
+        # Written aside, so that the file of the log is never missing.
+        path.with_name(f"0.log.{number}-0").hardlink_to(path)
+        aside = path.with_name("0.log.new")
+        aside.write_text(f"2026-01-01T00:00:02.000000001Z stdout F {text}\n")
+        aside.replace(path)
+    output.status(state={"terminated": {"exitCode": 0}})
+    assert read + b"".join(parts) == b"one\ntwo\nthree\nfour\n"
+
+
 @cases(
     ("all", {}, "one\ntwo halves\nthree\n"),
     ("last line", {"tailLines": 1}, "three\n"),

@@ -4,12 +4,14 @@ import os
 import re
 import resource
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from deploy.local import log_parts
 from deploy.local.kubelet.containers import log_files
 from deploy.local.kubelet.containers.log_files import LONGEST, Log
 from tests.support.tables import cases
@@ -33,7 +35,8 @@ def lines(log: Path) -> list[tuple[bytes, ...]]:
 
 def texts(log: Path, stream: bytes) -> bytes:
     """Returns the bytes of one stream that a reader of the log gets."""
-    return b"".join(text + (b"\n" if kind == b"F" else b"") for which, kind, text in lines(log) if which == stream)
+    found = (line for part in (*log_parts.earlier(log), log) for line in lines(part))
+    return b"".join(text + (b"\n" if kind == b"F" else b"") for which, kind, text in found if which == stream)
 
 
 @pytest.fixture
@@ -163,15 +166,99 @@ async def test_an_end_does_not_wait_for_a_log_that_cannot_be_written(
     assert log_files.last(path, 10, 100) == b""
 
 
+def numbers(first: int, end: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in range(first, end))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs go on in a new file after a few lines."""
+    monkeypatch.setattr(log_files, "LARGEST", 500)
+
+
+async def test_a_long_log_is_kept_in_a_few_files(folder: Path, path: Path, small: None) -> None:
+    log = Log(folder, path)
+    for number in range(0, 1000, 10):
+        # The kubelet starts again now and then.
+        log = log if number % 50 else Log(folder, path)
+        printed(folder, "out", numbers(number, number + 10))
+        log.pump()
+    await log.finish()
+    assert len(list(path.parent.iterdir())) == log_files.MOST_PARTS
+    assert sum(part.stat().st_size for part in path.parent.iterdir()) < 2 * log_files.MOST_PARTS * 500
+    found = texts(path, OUT)
+    assert len(found) > 200
+    assert numbers(0, 1000).endswith(found)
+
+
+async def test_a_crash_while_a_log_goes_on_in_a_new_file_repeats_nothing(folder: Path, path: Path) -> None:
+    printed(folder, "out", b"one\n")
+    printed(folder, "err", b"two\n")
+    Log(folder, path).pump()
+    os.link(path, log_parts.named(path, 4, 4))
+    printed(folder, "out", b"three\n")
+    await Log(folder, path).finish()
+    assert (texts(path, OUT), texts(path, ERR)) == (b"one\nthree\n", b"two\n")
+    assert [text for _, _, text in lines(path)] == [b"three"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files have no holes there")
+async def test_what_is_copied_takes_no_space_beside_the_log(folder: Path, path: Path) -> None:
+    log, line = Log(folder, path), b"x" * 1023 + b"\n"
+    for _ in range(6):
+        printed(folder, "out", line * 512)
+        log.pump()
+    assert (folder / "out").stat().st_blocks * 512 < 2 * 1024 * 1024
+    # That is no change of the command's own, as emptying the file is.
+    log.pump()
+    printed(folder, "out", b"bye\n")
+    log.pump()
+    assert texts(path, OUT) == line * 512 * 6 + b"bye\n"
+    emptied(folder, "out", b"again\n")
+    await Log(folder, path).finish()
+    assert texts(path, OUT).endswith(b"x\nbye\nagain\n")
+
+
+async def test_the_oldest_output_is_left_out_of_one_that_comes_too_fast(
+    folder: Path, path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "CHUNK", 600)
+    log = Log(folder, path)
+    printed(folder, "err", b"before\n")
+    for number in range(3):
+        printed(folder, "out", numbers(number * 1000, number * 1000 + 1000))
+        log.pump()
+        log = Log(folder, path)
+    printed(folder, "out", b"end\n")
+    await log.finish()
+    assert numbers(0, 3000).endswith(texts(path, OUT).removesuffix(b"end\n")[-100:])
+    assert texts(path, OUT).endswith(b"2999\nend\n")
+    assert len(list(path.parent.iterdir())) <= log_files.MOST_PARTS
+
+
+async def test_the_end_of_a_log_may_be_in_two_files(folder: Path, path: Path, small: None) -> None:
+    log = Log(folder, path)
+    for number in range(20):
+        printed(folder, "out", b"%d\n" % number)
+        log.pump()
+    assert log_files.last(path, 15, 1000) == numbers(5, 20)
+    assert log_files.last(path, 100, 1000) == numbers(0, 20)
+
+
 ALPHABET = st.binary(max_size=40) | st.sampled_from([b"\n", b"\n\n", b"a b F c\n", b"\r\n", b"x" * (LONGEST + 3)])
 STEP = st.tuples(st.sampled_from(["out", "err"]), ALPHABET) | st.just("pump") | st.just("crash")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
-@given(steps=st.lists(STEP, max_size=25))
+@given(steps=st.lists(STEP, max_size=25), largest=st.sampled_from((200, log_files.LARGEST)))
 async def test_every_byte_is_logged_once_after_any_crashes(
-    steps: list[tuple[str, bytes] | str], tmp_path_factory: pytest.TempPathFactory
+    steps: list[tuple[str, bytes] | str],
+    largest: int,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(log_files, "LARGEST", largest)
+    monkeypatch.setattr(log_files, "MOST_PARTS", 1000)
     base = tmp_path_factory.mktemp("log")
     path, log = base / "0.log", Log(base, base / "0.log")
     wanted = {"out": b"", "err": b""}

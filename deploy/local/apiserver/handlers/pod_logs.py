@@ -1,16 +1,20 @@
 """Container output over the API, from the files the kubelet writes.
 
-A file per run of a container, ``<namespace>_<pod>_<uid>/<container>/<restart>.log``; a line is
+A file per run of a container, ``<namespace>_<pod>_<uid>/<container>/<restart>.log``, with the earlier parts of a long
+output beside it (`log_parts`); a line is
 ``<RFC 3339 time with nanoseconds> stdout|stderr F|P <text>``, P for a part that the next line continues.
 """
 
 import asyncio
+import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from deploy.local import log_parts
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import bad_request
 from deploy.local.apiserver.context import Context
@@ -140,13 +144,13 @@ async def _limited(chunks: AsyncIterator[bytes], limit: int | None) -> AsyncIter
 
 async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The output so far and, when it is followed, what is added until the run has finished."""
-    with path.open("rb") as file:
+    with _Parts(path) as parts:
         if options.tail is not None:
-            _seek_tail(file, options.tail)
+            parts.keep_tail(options.tail)
         rest = b""
         while True:
             last = not options.follow or finished()
-            while block := file.read(BLOCK):
+            while block := parts.read():
                 *lines, rest = (rest + block).split(b"\n")
                 if shown := b"".join(_shown(lines, options)):
                     yield shown
@@ -156,6 +160,76 @@ async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool])
                     yield b"".join(_shown([rest], options))
                 return
             await asyncio.sleep(POLL)
+
+
+class _Parts:
+    """The open files of one log, the oldest first; they are read one after the other. path: of the newest one.
+
+    A file that the kubelet moves or removes meanwhile can be read to its end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: list[BinaryIO] = []
+
+    def __enter__(self) -> "_Parts":
+        self._files = self._opened()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+
+    def _opened(self) -> list[BinaryIO]:
+        """Opens all parts. One that is moved meanwhile is opened once."""
+        found: dict[int, BinaryIO] = {}
+        for part in (*log_parts.earlier(self._path), self._path):
+            with contextlib.suppress(FileNotFoundError):
+                file = part.open("rb")
+                if found.setdefault(os.fstat(file.fileno()).st_ino, file) is not file:
+                    file.close()
+        return list(found.values())
+
+    def keep_tail(self, lines: int) -> None:
+        """Goes to the last so many lines."""
+        for place in range(len(self._files) - 1, -1, -1):
+            lines -= _seek_tail(self._files[place], lines)
+            if lines <= 0:
+                self._drop(place)
+                return
+
+    def _drop(self, number: int) -> None:
+        for file in self._files[:number]:
+            file.close()
+        del self._files[:number]
+
+    def read(self) -> bytes:
+        """Returns what comes next; nothing at the end of the newest file."""
+        while self._files:
+            if block := self._files[0].read(BLOCK):
+                return block
+            if len(self._files) == 1 and not self._renewed():
+                return b""
+            if block := self._files[0].read(BLOCK):
+                return block
+            self._drop(1)
+        return b""
+
+    def _renewed(self) -> bool:
+        """Opens the parts after the only open one; whether there are any. All of them if it was dropped."""
+        own = os.fstat(self._files[0].fileno()).st_ino
+        try:
+            if self._path.stat().st_ino == own:
+                return False
+        except FileNotFoundError:
+            return False
+        parts = self._opened()
+        numbers = [os.fstat(file.fileno()).st_ino for file in parts]
+        known = numbers.index(own) + 1 if own in numbers else 0
+        for file in parts[:known]:
+            file.close()
+        self._files += parts[known:]
+        return True
 
 
 def _shown(lines: list[bytes], options: LogOptions) -> Iterator[bytes]:
@@ -171,11 +245,11 @@ def _shown(lines: list[bytes], options: LogOptions) -> Iterator[bytes]:
         yield text if tag == b"P" else text + b"\n"
 
 
-def _seek_tail(file: BinaryIO, lines: int) -> None:
-    """Places the file at the beginning of its last so many lines."""
-    at = file.seek(0, 2)
-    if not at or not lines:
-        return
+def _seek_tail(file: BinaryIO, lines: int) -> int:
+    """Places the file at the beginning of its last so many lines. Returns how many these are."""
+    size = at = file.seek(0, 2)
+    if not at or lines <= 0:
+        return 0
     found = 0
     while at:
         start = max(0, at - BLOCK)
@@ -183,17 +257,11 @@ def _seek_tail(file: BinaryIO, lines: int) -> None:
         block = file.read(at - start)
         for place in range(len(block) - 1, -1, -1):
             # The newline that ends the last line does not begin another one.
-            if block[place] == 0x0A and start + place + 1 < _size(file):
+            if block[place] == 0x0A and start + place + 1 < size:
                 found += 1
                 if found == lines:
                     file.seek(start + place + 1)
-                    return
+                    return lines
         at = start
     file.seek(0)
-
-
-def _size(file: BinaryIO) -> int:
-    here = file.tell()
-    size = file.seek(0, 2)
-    file.seek(here)
-    return size
+    return found + 1

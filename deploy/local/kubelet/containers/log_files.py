@@ -5,6 +5,10 @@ F is a whole line; P a piece of one: of a line longer than 16 KiB, or the end of
 are never changed: the texts of a log, with a line end after each F, are exactly what was printed. That is how a
 kubelet that starts again knows how far it had come.
 
+A log that has grown large goes on in a new file (`log_parts`), and a few of its parts are kept. What is copied is taken
+out of the file of the container, which keeps its length. Of a command that prints faster than its output is copied, the
+oldest output is left out, as it is in a log that has gone on.
+
 A command can empty its own file: ``> /dev/stdout`` does. What was copied stays in the log, what follows is copied from
 the beginning of the file, and a file beside it (``out.cut``, ``err.cut``) has the number of bytes copied before.
 """
@@ -17,12 +21,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.local import log_parts
+from deploy.local.kubelet.containers import holes
+
 log = logging.getLogger(__name__)
 
 #: The longest text of one log line (bytes), as in the container runtimes.
 LONGEST = 16 * 1024
 #: Bytes read at once from one stream: bounds the delay that one container's output causes for the others.
 CHUNK = 1024 * 1024
+#: The size (bytes) at which a log goes on in a new file, and the most files of one log, as a kubelet has them.
+LARGEST, MOST_PARTS = 10 * 1024 * 1024, 5
+#: Space on disk comes in blocks of at most this size (bytes).
+_DISK_BLOCK = 64 * 1024
 
 #: More bytes than the time, the stream and the kind of a line have.
 _LONGEST_HEAD = 64
@@ -39,6 +50,7 @@ class _Source:
 
     copied: bytes of the stream in the log; cut: how many of them were in the file before it was emptied. size, changed:
     of the file after the last read, -1 before it, and in nanoseconds since the epoch. end: the last bytes copied.
+    freed: bytes of the file whose space was given back. skipped: True if the last read has left something out.
     """
 
     path: Path
@@ -47,6 +59,8 @@ class _Source:
     size: int = -1
     changed: int = -1
     end: bytes = b""
+    freed: int = 0
+    skipped: bool = False
 
     @property
     def _note(self) -> Path:
@@ -61,6 +75,7 @@ class _Source:
     def read(self) -> bytes:
         """Returns what was not copied yet, at most a chunk."""
         offset = self.copied - self.cut
+        self.skipped = False
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -73,7 +88,10 @@ class _Source:
             if emptied or before != self.end:
                 # Noted first: after a crash in between nothing is copied twice.
                 self._note.write_text(str(self.copied))
-                self.cut, self.end, offset = self.copied, b"", 0
+                self.cut, self.end, offset, self.freed = self.copied, b"", 0, 0
+            if (behind := found.st_size - offset) > LARGEST * MOST_PARTS:
+                left_out = behind - LARGEST * MOST_PARTS // 2
+                self.copied, self.end, offset, self.skipped = self.copied + left_out, b"", offset + left_out, True
             data = os.pread(file.fileno(), CHUNK, offset)
             # After the read: what is appended meanwhile makes the file longer than this.
             found = os.fstat(file.fileno())
@@ -85,6 +103,16 @@ class _Source:
         self.copied += len(copied)
         self.end = (self.end + copied)[-_REMEMBERED:]
 
+    def free(self) -> None:
+        """Gives back the space of what is copied, once it is worth it."""
+        length = (self.copied - self.cut - _REMEMBERED) // _DISK_BLOCK * _DISK_BLOCK
+        if length - self.freed < CHUNK:
+            return
+        with self.path.open("r+b", buffering=0) as file:
+            holes.punch(file.fileno(), length)
+            self.changed = os.fstat(file.fileno()).st_mtime_ns
+        self.freed = length
+
 
 class Log:
     """The log of one attempt. folder: the attempt's; path: the log file, continued if it exists."""
@@ -92,12 +120,15 @@ class Log:
     def __init__(self, folder: Path, path: Path) -> None:
         self._path = path
         self._sources = {stream: _Source(folder / name) for stream, name in _STREAMS}
-        if path.exists():
-            for stream, copied in _resume(path).items():
-                self._sources[stream].resume(copied)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and any(part.samefile(path) for part in log_parts.earlier(path)):
+            # A crash came in between.
+            self._begin_part()
+        path.touch()
+        self._size = path.stat().st_size
+        found = _resume(path)
+        for (stream, source), before in zip(self._sources.items(), log_parts.end(path), strict=True):
+            source.resume(before + found[stream])
 
     def pump(self, *, final: bool = False) -> bool:
         """Copies what is new, at most a chunk per stream; whether there may be more.
@@ -115,11 +146,30 @@ class Log:
             used, formatted = _format(data, stream, rest=final and not whole)
             copied.append((source, data[:used]))
             lines += formatted
+        if any(source.skipped for source in self._sources.values()):
+            self._rotate()
         if lines:
             self._write(b"".join(lines))
         for source, data in copied:
             source.advance(data)
+            source.free()
+        if self._size >= LARGEST:
+            self._rotate()
         return more
+
+    def _rotate(self) -> None:
+        """Goes on in a new file, and drops the oldest one. A reader finds the file of the log at every moment."""
+        out, err = (source.copied for source in self._sources.values())
+        os.link(self._path, log_parts.named(self._path, out, err))
+        self._begin_part()
+        for part in log_parts.earlier(self._path)[: 1 - MOST_PARTS]:
+            part.unlink(missing_ok=True)
+
+    def _begin_part(self) -> None:
+        empty = self._path.with_name(f"{self._path.name}.new")
+        empty.touch()
+        empty.replace(self._path)
+        self._size = 0
 
     def _write(self, lines: bytes) -> None:
         with self._path.open("ab", buffering=0) as file:
@@ -132,6 +182,7 @@ class Log:
                 # A torn line would hide the one after it.
                 file.truncate(size)
                 raise
+            self._size = file.tell()
 
     async def finish(self) -> None:
         """Copies all that is left, giving way to others in between. What cannot be written is lost."""
@@ -146,16 +197,16 @@ class Log:
 
 def last(path: Path, lines: int, longest: int) -> bytes:
     """Returns the end of what was printed into a log, of both streams: at most so many lines and bytes."""
-    if not path.exists():
-        return b""
     enough = LONGEST + longest + lines * _LONGEST_HEAD
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - enough))
-        found = file.readlines()
-    if size > enough:
-        del found[0]
-    pieces = (line[:-1].split(b" ", 3) for line in found)
+    found, start = b"", 0
+    for part in (path, *reversed(log_parts.earlier(path))):
+        if part.exists() and len(found) < enough:
+            with part.open("rb") as file:
+                start = max(0, file.seek(0, os.SEEK_END) - enough)
+                file.seek(start)
+                found = file.read() + found
+    # What is read may begin in the middle of a line.
+    pieces = (line.split(b" ", 3) for line in found.split(b"\n")[bool(start) : -1])
     printed = b"".join(text + (b"\n" if kind == b"F" else b"") for _, _, kind, text in pieces)
     return b"".join(printed.splitlines(keepends=True)[-lines:])[-longest:]
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from deploy.local import log_parts
 from deploy.local.kubelet.containers import probes, restore, termination_messages
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.container_states import (
@@ -446,7 +447,9 @@ class Worker:
         """Removes an attempt that is out of reach: `kubectl logs --previous` goes back one."""
         if number >= 0:
             shutil.rmtree(self._folder / name / str(number), ignore_errors=True)
-            self._log_path(name, number).unlink(missing_ok=True)
+            path = self._log_path(name, number)
+            for part in (*log_parts.earlier(path), path):
+                part.unlink(missing_ok=True)
 
     def _announce_backoff(self, decision: PodDecision) -> None:
         for name in decision.backing_off:
