@@ -327,6 +327,19 @@ async def test_a_sidecar_is_asked_to_end_when_the_others_have_ended(lab: Lab, se
     assert order.read_text().split() == ["asked", "main", "side"]
 
 
+async def test_the_hook_of_a_sidecar_runs_while_the_others_end(lab: Lab, server: Server) -> None:
+    if server.name == "real":
+        pytest.skip("this API server does not know sidecars")
+    order, idle = lab.folder / "order", "while :; do sleep 0.02; done"
+    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", f"echo hook >> {order}"]}}}
+    side = shell(f"trap 'echo side >> {order}; exit 0' TERM; {idle}", "side", restartPolicy="Always", lifecycle=hook)
+    slow = f"until [ -e {order} ]; do sleep 0.02; done; echo main >> {order}; exit 0"
+    await lab.running("slow", f"trap '{slow}' TERM; {idle}", initContainers=[side])
+    await lab.delete("slow")
+    await lab.gone("slow")
+    assert order.read_text().split() == ["hook", "main", "side"]
+
+
 async def test_the_node_is_registered_and_ready(bench: Lab) -> None:
     bench.start("--node", "desk", pods=3)
 

@@ -118,6 +118,7 @@ def test_sidecars(containers: Containers, wanted: PodDecision) -> None:
     assert decide(pod(init=(SIDE,)), containers, NOW, backoff=BACKOFF) == wanted
 
 
+HOOK = {"preStop": {"sleep": {"seconds": 1}}}
 SIDES = (box("s1", restartPolicy="Always"), box("i"), box("s2", restartPolicy="Always"))
 INITIALIZED = ran(0, name="i")
 
@@ -186,6 +187,36 @@ def asked(since: float, container: Container) -> Container:
 )
 def test_the_order_in_which_a_pod_ends(containers: Containers, meta: Object | None, wanted: PodDecision) -> None:
     assert decide(pod(init=SIDES, meta=meta), containers, NOW, backoff=BACKOFF) == wanted
+
+
+HOOKED = (box("s1", restartPolicy="Always", lifecycle=HOOK), box("s2", restartPolicy="Always", lifecycle=HOOK))
+
+
+@cases(
+    ("at once", state(runs("s1"), runs("s2"), runs()), PodDecision(stop=("main",), hook=("s1", "s2"))),
+    (
+        "also while the others take their time",
+        state(runs("s1"), runs("s2"), asked(98, runs())),
+        PodDecision(hook=("s1", "s2"), wake=103.0),
+    ),
+    (
+        "not again for one that is asked to end",
+        state(runs("s1"), asked(99, runs("s2")), asked(98, ran(143))),
+        PodDecision(hook=("s1",), wake=103.0),
+    ),
+    (
+        "nor for one that has ended",
+        state(runs("s1"), asked(99, ran(0, name="s2")), asked(98, ran(143))),
+        PodDecision(stop=("s1",), wake=103.0),
+    ),
+    (
+        "nor when the grace is over",
+        state(runs("s1"), runs("s2"), asked(95, runs())),
+        PodDecision(kill=("s1", "s2", "main")),
+    ),
+)
+def test_hooks_of_sidecars_begin_with_the_end_of_the_pod(containers: Containers, wanted: PodDecision) -> None:
+    assert decide(pod(init=HOOKED, meta=DELETED), containers, NOW, backoff=BACKOFF) == wanted
 
 
 def rule(operator: str, *values: int) -> Object:

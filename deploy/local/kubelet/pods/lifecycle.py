@@ -54,6 +54,7 @@ class ContainerBackoff:
 class PodDecision:
     """start, stop, kill: names of containers to start, to ask to end (TERM), to end (KILL).
 
+    hook: sidecars that are asked to end later, and whose preStop hooks run from now on, if they do not yet.
     backing_off: containers that wait for their restart, with the pause in seconds. wake: when to decide again if
     nothing happens before. ending: the verdict on the pod, if there is one. finished: nothing runs and nothing will.
     stuck: nothing runs, and all that the pod waits for are containers that could not be started.
@@ -61,6 +62,7 @@ class PodDecision:
 
     start: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
+    hook: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
     backing_off: dict[str, float] = field(default_factory=dict)
     wake: float = math.inf
@@ -79,6 +81,7 @@ class _PodDraft:
     backoff: ContainerBackoff
     start: list[str] = field(default_factory=list)
     stop: list[str] = field(default_factory=list)
+    hook: list[str] = field(default_factory=list)
     kill: list[str] = field(default_factory=list)
     backing_off: dict[str, float] = field(default_factory=dict)
     wake: float = math.inf
@@ -125,6 +128,7 @@ class _PodDraft:
         return PodDecision(
             start=tuple(self.start),
             stop=tuple(self.stop),
+            hook=tuple(self.hook),
             kill=tuple(self.kill),
             backing_off=self.backing_off,
             wake=self.wake,
@@ -229,18 +233,26 @@ def _sidecars(draft: _PodDraft, before: str | None) -> bool:
 
 
 def _end_in_turn(draft: _PodDraft, grace: float) -> None:
-    """Ends what runs: sidecars after all others, the last one first. One grace, from the first stop on, is for all."""
+    """Ends what runs: sidecars after all others, the last one first. One grace, from the first stop on, is for all.
+
+    As in the kubelet, sidecars wait for their turn after their preStop hooks, which begin at once.
+    """
     running = _running(draft.containers.values())
     # A sick container is stopped on its own account.
     begun = [one.stopping for one in draft.containers.values() if one.stopping is not None and one.unhealthy is None]
     if begun and draft.at(min(begun) + grace):
         draft.kill += [container.name for container in running if container.name not in draft.kill]
         return
-    sidecars = [one["name"] for one in draft.pod["spec"].get("initContainers") or () if is_sidecar(one)]
+    sidecars = {one["name"]: one for one in draft.pod["spec"].get("initContainers") or () if is_sidecar(one)}
     others = [container for container in running if container.name not in sidecars]
     last = [draft.containers[name] for name in sidecars if draft.containers[name] in running][-1:]
-    for container in others or last:
+    turn = others or last
+    for container in turn:
         draft.end(container, grace)
+    for container in running:
+        has_hook = "preStop" in (sidecars.get(container.name, {}).get("lifecycle") or {})
+        if has_hook and container not in turn and container.stopping is None:
+            draft.hook.append(container.name)
 
 
 def _deadline(draft: _PodDraft) -> ContainerEnding | None:

@@ -87,6 +87,8 @@ class Worker:
         self._recipes: dict[str, Recipe] = {}
         self._probes: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        #: The preStop hooks of attempts that are to end, by their folders.
+        self._hooks: dict[Path, asyncio.Task[str | None]] = {}
         self._reported: Object | None = None
         self._ending: ContainerEnding | None = None
         self._backing_off: set[str] = set()
@@ -164,7 +166,7 @@ class Worker:
             while not (decision := await self._turn()).finished:
                 await self._sleep(decision.wake)
         finally:
-            for task in (*self._tasks, *self._probes.values()):
+            for task in (*self._tasks, *self._probes.values(), *self._hooks.values()):
                 task.cancel()
         self.over = True
         self._slot.free()
@@ -185,6 +187,8 @@ class Worker:
             await self._start(name)
         for name in decision.stop:
             self._stop(name)
+        for name in decision.hook:
+            self._pre_stop(name)
         for name in decision.kill:
             self._attempts[name].signal(signal.SIGKILL)
         if not self.gone:
@@ -324,11 +328,18 @@ class Worker:
 
     async def _terminate(self, name: str) -> None:
         attempt = self._attempts[name]
-        problem = await self._run_hook(name, "preStop", lifecycle.GRACE)
+        problem = await self._pre_stop(name)
         if problem is not None:
             self._host.announcer.warning(self.pod, "FailedPreStopHook", f"container {name}: {problem}")
         await attempt.begun()
         attempt.signal(signal.SIGTERM)
+
+    def _pre_stop(self, name: str) -> asyncio.Task[str | None]:
+        """Begins the preStop hook of a container, unless it has begun. The task returns why it failed, or None."""
+        folder = self._attempts[name].folder
+        if folder not in self._hooks:
+            self._hooks[folder] = asyncio.create_task(self._run_hook(name, "preStop", lifecycle.GRACE))
+        return self._hooks[folder]
 
     async def _run_hook(self, name: str, kind: str, longest: float) -> str | None:
         """Runs a hook of a container, if it has that; why it failed, or None. longest: seconds that it may take."""
