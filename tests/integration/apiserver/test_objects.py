@@ -368,3 +368,33 @@ def test_a_definition_that_goes_takes_its_objects_along(ours: Api) -> None:
     ours.patch(f"{path}/b", {"metadata": {"finalizers": None}})
     until(lambda: ours.get(f"{DEFINITIONS}/bolts.test.penstock.dev").code == 404, "the definition is gone")
     assert ours.get(path).code == 404
+
+
+@cases(
+    ("another name", {"metadata": {"name": "other"}}),
+    ("another version", {"apiVersion": "autoscaling/v2"}),
+    ("another kind", {"kind": "Deployment"}),
+)
+def test_a_scale_is_of_the_object_that_is_meant(change: Any, api: Api) -> None:
+    sets = f"/apis/apps/v1/namespaces/{api.namespace}/replicasets"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    api.create(sets, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "one"}, "spec": spec})
+    found = api.get(f"{sets}/one/scale").body
+    metadata = {**found["metadata"], **change.get("metadata", {})}
+    answer = api("PUT", f"{sets}/one/scale", {**found, **change, "metadata": metadata})
+    assert answer.code == 400, answer.text
+    assert api("PUT", f"{sets}/one/scale", found).code == 200
+
+
+@cases(
+    ("a name twice", [{"port": 1, "name": "a"}, {"port": 2, "name": "a"}], ["spec.ports[1].name"]),
+    ("a port twice", [{"port": 1, "name": "a"}, {"port": 1, "name": "b"}], ["spec.ports[1]"]),
+    ("a name of a port of pods", [{"port": 1, "targetPort": "-"}], ["spec.ports[0].targetPort"]),
+    ("two protocols", [{"port": 1, "name": "a"}, {"port": 1, "name": "b", "protocol": "UDP"}], []),
+)
+def test_ports_of_a_service_differ(ports: Any, fields: list[str], api: Api) -> None:
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "one"}, "spec": {"ports": ports}}
+    answer = api("POST", f"/api/v1/namespaces/{api.namespace}/services", body)
+    assert answer.code == (422 if fields else 201), answer.text
+    assert {cause["field"] for cause in answer.body.get("details", {}).get("causes", ())} == {*fields}

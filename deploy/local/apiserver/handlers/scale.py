@@ -15,6 +15,9 @@ from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api.kinds import Kind, Object
 
 KIND = Kind("autoscaling", "v1", "Scale", "scales")
+#: What a body may say that it is. The older versions of the kind of apps and extensions have the same fields.
+_VERSIONS = ("autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1")
+_KINDS = (None, "", KIND.kind)
 
 
 def _at(body: Object, path: str | None) -> Any:
@@ -64,6 +67,8 @@ async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Re
     document = request.document()
     if reason := _unreadable(document):
         raise bad_request(reason)
+    if (name := (document.get("metadata") or {}).get("name")) not in (None, "", target.name):
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
     return await _write(ctx, request, target, *_existing(ctx, target), document)
 
 
@@ -83,6 +88,8 @@ def _unreadable(wanted: Any) -> str:
     """Returns the reason for which a document is no Scale, '' for one."""
     if not isinstance(wanted, dict) or not all(isinstance(wanted.get(key, {}), dict) for key in ("spec", "metadata")):
         return "the body is not a Scale"
+    if (version := wanted.get("apiVersion") or KIND.api_version) not in _VERSIONS or wanted.get("kind") not in _KINDS:
+        return f"{wanted.get('kind') or KIND.kind} in version {version} cannot be handled as a Scale"
     replicas = _replicas(wanted)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or not -(2**31) <= replicas < 2**31:
         return f"json: cannot unmarshal {orjson.dumps(replicas).decode()} into ScaleSpec.replicas of type int32"

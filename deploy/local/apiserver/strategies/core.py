@@ -2,6 +2,7 @@
 
 import binascii
 from base64 import b64decode
+from collections.abc import Iterator
 from datetime import datetime
 
 from deploy.local.apiserver.codec import field_errors
@@ -88,17 +89,41 @@ class ServiceStrategy(Strategy):
         errors = list(one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")("spec.type", own["type"]))
         if not ports and own.get("clusterIP") != "None" and own["type"] != "ExternalName":
             errors.append(field_errors.required("spec.ports"))
+        if own["type"] == "ExternalName":
+            # A name may end with a dot, as in the records of name servers.
+            target = (own.get("externalName") or "").removesuffix(".")
+            errors += field_errors.named(names.dns_subdomain)("spec.externalName", target)
+        errors += one_of("ClientIP", "None")("spec.sessionAffinity", own.get("sessionAffinity") or "None")
         for index, port in enumerate(ports):
             if len(ports) > 1 and not port.get("name"):
                 errors.append(field_errors.required(f"spec.ports[{index}].name"))
             errors += field_errors.judge({"port": 0, **port}, f"spec.ports[{index}]", _SERVICE_PORT)
-        return errors
+        return [*errors, *_repeated_ports(ports)]
+
+
+def _repeated_ports(ports: list[Object]) -> Iterator[FieldError]:
+    """Refuses ports that have the name of another one, or its number and protocol."""
+    known: set[str] = set()
+    taken: set[tuple[object, object]] = set()
+    for index, port in enumerate(ports):
+        name, place = port.get("name"), (port.get("port"), port.get("protocol"))
+        if name and name in known:
+            yield field_errors.duplicate(f"spec.ports[{index}].name", name)
+        if place in taken:
+            yield field_errors.duplicate(f"spec.ports[{index}]", dict(zip(("port", "protocol"), place, strict=True)))
+        known.add(name or "")
+        taken.add(place)
 
 
 _SERVICE_PORT: tuple[tuple[str, Rule], ...] = (
     ("name", formatted(names.dns_label)),
     ("port", between(1, 65535)),
-    ("targetPort", lambda path, port: () if isinstance(port, str) else between(1, 65535)(path, port)),
+    (
+        "targetPort",
+        lambda path, port: (
+            formatted(names.port_name)(path, port) if isinstance(port, str) else between(1, 65535)(path, port)
+        ),
+    ),
     ("protocol", one_of("SCTP", "TCP", "UDP")),
 )
 

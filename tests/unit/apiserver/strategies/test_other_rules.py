@@ -187,12 +187,28 @@ def test_a_namespace_is_active_and_keeps_its_finalizer() -> None:
     assert new["spec"] == {"finalizers": ["kubernetes"]}
 
 
+def ports(*found: Any) -> Any:
+    return {"spec": {"ports": list(found)}}
+
+
 @cases(
     ("a service without ports", SERVICE, {"spec": {}}, ["spec.ports"]),
     ("a service without an address", SERVICE, {"spec": {"clusterIP": "None"}}, []),
     ("a service's type", SERVICE, {"spec": {"type": "x", "ports": [{"port": 1}]}}, ["spec.type"]),
     ("a service's port", SERVICE, {"spec": {"ports": [{"port": 0, "targetPort": "a"}]}}, ["spec.ports[0].port"]),
     ("which port", SERVICE, {"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2}]}}, ["spec.ports[1].name"]),
+    ("a name twice", SERVICE, ports({"port": 1, "name": "a"}, {"port": 2, "name": "a"}), ["spec.ports[1].name"]),
+    ("a port twice", SERVICE, ports({"port": 1, "name": "a"}, {"port": 1, "name": "b"}), ["spec.ports[1]"]),
+    (
+        "one port of two protocols",
+        SERVICE,
+        ports({"port": 1, "name": "a"}, {"port": 1, "name": "b", "protocol": "UDP"}),
+        [],
+    ),
+    ("a name of a port of pods", SERVICE, ports({"port": 1, "targetPort": "A_"}), ["spec.ports[0].targetPort"] * 2),
+    ("an external name", SERVICE, {"spec": {"type": "ExternalName", "externalName": "a.b."}}, []),
+    ("no external name", SERVICE, {"spec": {"type": "ExternalName"}}, ["spec.externalName"]),
+    ("an affinity", SERVICE, {"spec": {"sessionAffinity": "x", "ports": [{"port": 1}]}}, ["spec.sessionAffinity"]),
     ("no lease at all", LEASE, {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds"]),
     ("transitions", LEASE, {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions"]),
     ("a free lease", LEASE, {}, []),
