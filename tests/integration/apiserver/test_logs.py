@@ -118,6 +118,18 @@ def test_a_moment_without_a_zone_or_beyond_the_calendar_is_refused(moment: str, 
     assert output.api.get(output.path, container="main", sinceTime=moment).code == 400
 
 
+@for_each(
+    ({"tailLines": -1}, "tailLines"),
+    ({"limitBytes": 0}, "limitBytes"),
+    ({"sinceSeconds": 0}, "sinceSeconds"),
+    ({"sinceSeconds": 1, "sinceTime": "2026-01-01T00:00:02Z"}, "[]"),
+)
+def test_options_that_make_no_sense_are_refused(query: dict[str, str | int], field: str, api: Api) -> None:
+    api.create(api.pods, pod())
+    answer = api.get(f"{api.pods}/worker/log", **query)
+    assert (answer.code, [cause["field"] for cause in answer.body["details"]["causes"]]) == (422, [field])
+
+
 def test_the_last_lines_of_a_long_file_are_found(output: Output) -> None:
     output.write("".join(f"2026-01-01T00:00:00.000000000Z stdout F line {n}\n" for n in range(20_000)))
     assert output.read(tailLines=3) == "line 19997\nline 19998\nline 19999\n"

@@ -17,17 +17,19 @@ from typing import BinaryIO
 from deploy.local import log_parts
 from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.api_errors import bad_request
+from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery.api_resources import RequestTarget
 from deploy.local.apiserver.http.request import ApiRequest, Stream
 from workers.api import times
-from workers.api.kinds import Object
+from workers.api.kinds import Kind, Object
 from workers.api.statuses import is_finished
 
 #: Seconds between two reads of a file that is followed.
 POLL = 0.1
 BLOCK = 64 * 1024
 YEAR = 366 * 24 * 3600
+_OPTIONS = Kind("", "v1", "PodLogOptions", "")
 _MOMENT = "%Y-%m-%dT%H:%M:%S.%f"
 
 
@@ -44,17 +46,22 @@ class LogOptions:
     limit: int | None = None
 
 
-def options_of(request: ApiRequest, now: datetime) -> LogOptions:
-    """The options of a request; 400 for malformed ones."""
+def options_of(request: ApiRequest, now: datetime, pod: str) -> LogOptions:
+    """The options of a request. Raises ApiError: 400 for malformed ones, 422 for values that make no sense."""
     tail, limit, seconds = (request.number(name) for name in ("tailLines", "limitBytes", "sinceSeconds"))
-    if tail is not None and tail < 0:
-        raise bad_request("tailLines: Invalid value: must be greater than or equal to 0")
-    if limit is not None and limit < 1:
-        raise bad_request("limitBytes: Invalid value: must be greater than 0")
+    errors = field_errors.non_negative("tailLines", tail)
+    for name, number in (("limitBytes", limit), ("sinceSeconds", seconds)):
+        if number is not None and number < 1:
+            errors.append(field_errors.invalid(name, number, "must be greater than 0"))
+    if seconds is not None and request.query.get("sinceTime"):
+        detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        errors.append(field_errors.forbidden("[]", detail))
+    if errors:
+        raise api_errors.invalid(_OPTIONS, pod, errors)
     since = request.query.get("sinceTime", "")
     if seconds is not None:
         # A year is longer than any pod of a laptop runs, and a datetime ends before 64 bits of seconds do.
-        since = (now - timedelta(seconds=max(-YEAR, min(seconds, YEAR)))).strftime(_MOMENT)
+        since = (now - timedelta(seconds=min(seconds, YEAR))).strftime(_MOMENT)
     elif since:
         try:
             since = times.parse(since).strftime(_MOMENT)
@@ -114,7 +121,7 @@ def stream(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
         raise api_errors.not_found(target.resource.kind, target.name)
     pod = record.body
     container = container_of(pod, request.query.get("container", ""))
-    options = options_of(request, ctx.now())
+    options = options_of(request, ctx.now(), target.name)
     folder = ctx.logs / f"{target.namespace}_{target.name}_{record.uid}" / container
     path = _run(folder, pod, container, previous=request.flag("previous"))
     run = int(path.stem)

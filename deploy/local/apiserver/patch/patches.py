@@ -166,9 +166,15 @@ def _copy(doc: Any, operation: Mapping[str, Any]) -> Any:
 
 def _test(doc: Any, operation: Mapping[str, Any]) -> Any:
     tokens = _pointer(operation, "path")
-    if "value" not in operation or not same(_get(doc, tokens), operation["value"]):
+    if "value" not in operation or not same(_tested(doc, tokens), operation["value"]):
         raise PatchError(f"testing value /{'/'.join(tokens)} failed: test failed")
     return doc
+
+
+def _tested(doc: Any, tokens: Sequence[str]) -> Any:
+    """The value to test; None for a member that an object does not have: as on a real server it tests as null."""
+    parent = _get(doc, tokens[:-1])
+    return parent.get(tokens[-1]) if tokens and isinstance(parent, dict) else _get(doc, tokens)
 
 
 def same(one: Any, other: Any) -> bool:

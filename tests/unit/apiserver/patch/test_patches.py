@@ -85,6 +85,7 @@ def test_merging_twice_is_merging_once_and_changes_no_argument(doc: dict[str, An
     ("move an item", {"a": [1, 2]}, [{"op": "move", "from": "/a/0", "path": "/a/1"}], {"a": [2, 1]}),
     ("copy", {"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}),
     ("a test that holds", {"a": [1]}, [{"op": "test", "path": "/a", "value": [1]}], {"a": [1]}),
+    ("a test that a member is not there", {}, [{"op": "test", "path": "/a", "value": None}], {}),
     ("an escaped slash", {"x/y": 1, "~": 2}, [{"op": "remove", "path": "/x~1y"}], {"~": 2}),
     ("an escaped tilde", {"x/y": 1, "~1": 2}, [{"op": "remove", "path": "/~01"}], {"x/y": 1}),
 )
@@ -107,6 +108,8 @@ def test_a_json_patch_applies(doc: Any, operations: Any, expected: Any) -> None:
     ("an index with a leading zero", [{"op": "add", "path": "/l/01", "value": 1}], 422),
     ("a path without a slash", [{"op": "add", "path": "a", "value": 1}], 422),
     ("a test that fails", [{"op": "test", "path": "/a", "value": 2}], 422),
+    ("a test of what is not there", [{"op": "test", "path": "/x", "value": 2}], 422),
+    ("a test below what is not there", [{"op": "test", "path": "/x/y", "value": None}], 422),
     ("one is not true", [{"op": "test", "path": "/a", "value": True}], 422),
     ("move into itself", [{"op": "move", "from": "/o", "path": "/o/p"}], 422),
     ("no object is left", [{"op": "replace", "path": "", "value": 3}], 422),
