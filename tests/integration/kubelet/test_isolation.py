@@ -14,6 +14,7 @@ import pytest
 
 from deploy.local.kubelet.containers import attempt as attempts
 from deploy.local.kubelet.containers import isolation as isolations
+from deploy.local.kubelet.containers import termination_messages
 from deploy.local.kubelet.containers.attempt import ContainerAttempt, NotStartable
 from deploy.local.kubelet.containers.container_states import ContainerRunning, Terminated
 from deploy.local.kubelet.containers.environment import ConfigProblem
@@ -274,6 +275,18 @@ async def test_hooks_and_message_files_are_those_of_an_isolated_container(bench:
     await bench.create("hooked", main)
     pod = await bench.ended("hooked")
     assert (code(pod), container(pod)["state"]["terminated"].get("message")) == (3, "from the hook\n")
+
+
+@pytest.mark.usefixtures("_allowed")
+async def test_messages_at_the_default_path_are_each_containers_own(bench: Lab) -> None:
+    if not termination_messages.has_default():
+        pytest.skip(f"only root can make {termination_messages.DEFAULT}")
+    bench.start(isolation="required")
+    names = ("one", "two")
+    scripts = [shell(f"echo {name} >> /dev/termination-log; exit 1", name) for name in names]
+    await bench.create("talking", *scripts)
+    pod = await bench.ended("talking")
+    assert [container(pod, name)["state"]["terminated"].get("message") for name in names] == ["one\n", "two\n"]
 
 
 async def test_a_mount_that_is_not_made_is_named_in_an_event(bench: Lab) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.image_commands import Images
-from deploy.local.kubelet.containers import console
+from deploy.local.kubelet.containers import console, termination_messages
 from deploy.local.kubelet.pods import recipe
 from tests.support.tables import cases
 from tests.unit.kubelet.factories import pod
@@ -75,7 +75,8 @@ def test_a_container_reads(container: Object, wanted: tuple[str, bool, bool], tm
     assert made.env.get("TERM") == ("xterm" if container.get("tty") else None)
 
 
-def test_variables_of_the_cluster_may_be_used_and_replaced(tmp_path: Path) -> None:
+def test_variables_of_the_cluster_may_be_used_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(termination_messages, "DEFAULT", str(tmp_path / "message"))
     env = [{"name": "URL", "value": "$(WEB_SERVICE_HOST):$(WEB_SERVICE_PORT)"}, {"name": "OWN", "value": "mine"}]
     main = {"name": "main", "image": "mine", "env": env}
     given = {"WEB_SERVICE_HOST": "127.0.0.1", "WEB_SERVICE_PORT": "8080", "OWN": "theirs"}

@@ -65,7 +65,7 @@ async def test_a_link_in_the_place_of_the_file_is_not_followed(attempt: Path) ->
 
 @cases(
     ("a path of its own", {"terminationMessagePath": "/var/log/why"}, "/var/log/why"),
-    ("the default", {}, None),
+    ("the default", {}, "/dev/termination-log"),
     ("in the working directory", {"terminationMessagePath": "why"}, None),
     ("in the container's /tmp", {"terminationMessagePath": "/tmp/why"}, None),
     ("in a volume", {"terminationMessagePath": "/v/why", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}, None),
@@ -74,5 +74,9 @@ async def test_a_link_in_the_place_of_the_file_is_not_followed(attempt: Path) ->
 )
 def test_the_file_is_mounted(spec: dict[str, Any], target: str | None) -> None:
     attempt = Path("/var/lib/pods/u/main/0")
-    found = termination_messages.bind(box("main", **spec), attempt)
+    found = termination_messages.bind(box("main", **spec), attempt, has_default=True)
     assert found == (None if target is None else Bind(attempt / "message", Path(target)))
+
+
+def test_the_file_is_not_mounted_at_a_default_path_that_this_machine_does_not_have() -> None:
+    assert termination_messages.bind(box("main"), Path("/var/lib/pods/u/main/0"), has_default=False) is None

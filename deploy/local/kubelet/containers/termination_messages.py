@@ -1,8 +1,8 @@
 """The message of a container's end: what it wrote into its message file, or the end of its output.
 
 An isolated container finds the file at its `terminationMessagePath`, except below the kernel's folders, where no file
-can be added; the default, ``/dev/termination-log``, is there. One that is not isolated has only paths in its working
-directory.
+can be added. The default, ``/dev/termination-log``, is there: it needs an empty file of the machine, which root makes.
+A container that is not isolated has only paths in its working directory.
 """
 
 import contextlib
@@ -23,12 +23,24 @@ _TMP = Path("/tmp")
 _KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))
 
 
-def bind(spec: Object, attempt: Path) -> Bind | None:
+def has_default() -> bool:
+    """Returns whether this machine has a file at the default path, on which one can be mounted; makes it if it may."""
+    place = Path(DEFAULT)
+    with contextlib.suppress(OSError):
+        if not place.exists():
+            place.touch()
+    return place.is_file()
+
+
+def bind(spec: Object, attempt: Path, *, has_default: bool) -> Bind | None:
     """Returns the bind of the message file of an isolated container; None where it needs none, or has none. Pure.
 
     attempt: the folder of the attempt. Below a volume, and in the container's own folders, nothing is mounted.
+    has_default: whether the machine has a file at the default path.
     """
     target = _target(spec, attempt)
+    if str(target) == DEFAULT:
+        return Bind(attempt / "message", target) if has_default else None
     own = (attempt.parent.parent, _TMP, *(Path(mount["mountPath"]) for mount in spec.get("volumeMounts") or ()))
     if any(target.is_relative_to(folder) for folder in (*own, *_KERNEL)) or target == Path("/"):
         return None

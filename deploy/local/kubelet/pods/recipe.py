@@ -142,7 +142,9 @@ def compose(
     else:
         mounted = mounts.decide(container, places, declared, work, folder)
     mounts.make(mounted)
-    message = termination_messages.bind(container, work.parent) if isolated else None
+    message = None
+    if isolated:
+        message = termination_messages.bind(container, work.parent, has_default=termination_messages.has_default())
     if message is not None:
         message.source.touch()
         mounted = replace(mounted, binds=(*mounted.binds, message))
