@@ -180,7 +180,7 @@ def test_a_large_gang_starts_though_small_ones_never_stop_coming(cpu: int) -> No
 
 
 def _forget(cluster: GangCluster) -> None:
-    """GangDecision that are completed are of no more interest."""
+    """Completed gangs are of no more interest."""
     for name, phase in cluster.phases().items():
         if phase == "Completed":
             del cluster.groups[name]
