@@ -6,7 +6,6 @@ Kubernetes client, Redis, Celery, pydantic and rich in their functions only.
 
 import errno
 import importlib
-import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -151,9 +150,6 @@ def cli(debug: bool) -> None:
 
 def main() -> None:
     """Entry point of the ``penstock`` command."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Data may have characters that the locale of the terminal has not.
-        sys.stdout.reconfigure(errors="backslashreplace")
     asked = scripts_of_shells.answer(cli)
     code = run(sys.argv[1:]) if asked is None else asked
     try:

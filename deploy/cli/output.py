@@ -50,8 +50,9 @@ def say(text: str = "") -> None:
 
 
 def pass_on(text: str) -> None:
-    """Prints one line as it is: of a container's log."""
-    click.echo(text, color=coloured())
+    """Prints one line as it is, of a container's log, with the characters written out that the locale has not."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), color=coloured())
 
 
 def note(text: str) -> None:
