@@ -20,6 +20,8 @@ TASK_NAME = "volcano.sh/task-spec"
 REVISION_HASH = "controller-revision-hash"
 #: A Volcano Job's label: ``<namespace>.<name>`` of the JobTemplate it was made from.
 CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
+#: Annotation of a Volcano Job's pod: its deletion comes from a controller, not from a user.
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 #: The scheduling gate of a pod whose gang is not admitted.
 GANG_GATE = "penstock.dev/gang"
 #: The queue of objects that name none.

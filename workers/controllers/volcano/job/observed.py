@@ -20,7 +20,7 @@ from workers.api.kinds import (
     Ref,
     ref_of,
 )
-from workers.api.references import DEFAULT_QUEUE, TASK_NAME, is_gated
+from workers.api.references import DEFAULT_QUEUE, OUT_OF_SYNC, TASK_NAME, is_gated
 from workers.api.statuses import is_finished
 from workers.api.volcano.job import Job, JobStatus, Phase, Task, parse
 from workers.api.volcano.podgroup import GIVEN_UP
@@ -28,9 +28,6 @@ from workers.controllers.volcano import commands
 from workers.controllers.volcano.job import names
 from workers.decision.snapshot import CachedObject, Snapshot
 from workers.errors import UserError
-
-#: Pod annotation: the deletion comes from a controller, not from a user.
-OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 #: Kinds that plugins create. Their objects carry the job's label, so that the reflector's index finds them.

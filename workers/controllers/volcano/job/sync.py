@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_of
+from workers.api.references import OUT_OF_SYNC
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, podgroup, pods, volumes
 from workers.controllers.volcano.job.killing import BATCH, deletion, is_plugin
 from workers.controllers.volcano.job.names import Site
-from workers.controllers.volcano.job.observed import OUT_OF_SYNC, ObservedJob, ObservedPod, queue_of
+from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
 from workers.controllers.volcano.job.transitions import JobProgress
 from workers.controllers.volcano.podgroup.group import GroupGrant

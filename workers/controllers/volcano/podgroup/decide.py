@@ -10,6 +10,7 @@ from datetime import datetime
 from workers.admission.volcano.queue_lookup import ROOT
 from workers.api import times
 from workers.api.kinds import POD, QUEUE, Ref, ref_of
+from workers.api.references import OUT_OF_SYNC
 from workers.controllers.volcano.podgroup import status, vectors
 from workers.controllers.volcano.podgroup.group import (
     COMPLETED,
@@ -37,9 +38,6 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import Snapshot
-
-#: Pod annotation: the deletion comes from a controller, not from a user.
-OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 
 def back_out_deadline(group: Group, phase: str, rules: GangRules) -> datetime | None:

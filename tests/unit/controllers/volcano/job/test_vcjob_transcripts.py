@@ -10,8 +10,8 @@ from tests.unit.controllers.volcano.job import vcjob_cluster
 from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, PRIORITY_CLASS, QUEUE, Object, Ref, ref_of
+from workers.api.references import OUT_OF_SYNC
 from workers.controllers.volcano.job import decide
-from workers.controllers.volcano.job.observed import OUT_OF_SYNC
 
 
 @pytest.fixture
