@@ -58,7 +58,7 @@ def export_sample(ref: Ref, index: int, sample: TriggerSample, seconds: float, n
         return
     labels = (ref.namespace, sample.name, ref.name, name or sample.type, str(index), _type(ref))
     LATENCY.set(seconds, *labels)
-    failed = 0 if sample.failure is None else 1
+    failed = 0 if sample.error is None and sample.incomplete is None else 1
     if sample.error is None:
         VALUE.set(sample.value, *labels)
         ACTIVE.set(float(sample.active), *labels)

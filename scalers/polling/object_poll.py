@@ -90,8 +90,11 @@ class ObjectPoll:
         self.take(0, Measure(found.waiting, again=found.again))
         self.carried_out, self.found = self.claim_request.order if found.applied else None, found
 
-    def take(self, place: int, answer: Answer, breaker: CircuitBreaker | None = None) -> None:
-        """Takes the answer of the trigger at this place. breaker: its source's, if it is open."""
+    def take(self, place: int, answer: Answer, breaker: CircuitBreaker | None = None) -> bool:
+        """Takes the answer of the trigger at this place. Returns whether it, or a part of it, failed.
+
+        breaker: its source's, if it is open.
+        """
         probe = self.parsed.probes[place]
         try:
             taken = sample(probe, answer)
@@ -99,13 +102,16 @@ class ObjectPoll:
             # A third party's scaler may fail in `target` or `activation`: that is the trigger's failure alone.
             taken = sample(probe, why(error, probe.scaler))
         before = self.previous if self.previous and self.previous.uid == self.uid else None
-        if taken.failure is not None:
+        # As `failure`, without a call for each of thousands of polls.
+        failed = taken.error is not None or taken.incomplete is not None
+        if failed:
             taken = failure_counts.counted(taken, before, failure_counts.threshold(self.body))
         if taken.error is not None:
             taken = failure_counts.with_breaker(taken, before, breaker, str(probe.source), self.started)
         self.samples[place] = taken
         if isinstance(answer, Measure) and answer.again is not None:
             self.again = min(self.again, max(SOONEST, answer.again))
+        return failed
 
     def late(self) -> float | None:
         """Returns the seconds by which the poll is late for its interval (negative: early); None the first time."""

@@ -262,10 +262,10 @@ class Poller:
 
         def take(number: int, answer: Answer) -> None:
             poll, place = members[number]
-            failed = isinstance(answer, str)
-            poll.take(place, answer, self._sources.open_breaker(source, poll.asker(place)) if failed else None)
+            breaker = self._sources.open_breaker(source, poll.asker(place)) if isinstance(answer, str) else None
+            failed = poll.take(place, answer, breaker)
             poll.export(place, time.monotonic() - began)
-            if poll.samples[place].failure is not None:
+            if failed:
                 self._triggers.forget(poll.uid)
             if poll.complete:
                 work.complete(poll)

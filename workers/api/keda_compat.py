@@ -108,7 +108,7 @@ FLAGS: Mapping[Quirk, Difference] = {
     "cron-next-ticks": Difference(
         "triggers",
         "a `cron` window is open if its end fires before its next start, also across a change of the clock",
-        "it is open from a start to the end after it",
+        "it is open from a start to the end after it; a start or end that the change skips comes that much later",
     ),
     "integer-average": Difference(
         "triggers",

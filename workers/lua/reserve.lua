@@ -8,8 +8,8 @@
 -- ARGV: 1 clock override (us) or '', 2 the object's key, 3 its uid, 4 its Jobs now, 5 Jobs wanted, 6 Jobs whose grant
 --       is never taken back, 7 '1' to give back nothing, else '0', 8 seconds that an unused ledger is kept, 9 seconds
 --       for which what others wanted counts, 10 the decision, then per ledger its limit
--- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of a
---       few objects that wait for what was given back, those that have waited longest first}
+-- Answer: {'unknown', position of a ledger that must be filled first (from 0)} or {'granted', Jobs it may have, keys of
+--       a few objects that wait for what was given back, those that have waited longest first}
 -- Replay: reserving again for the same decision changes nothing.
 -- include: clock
 -- include: generation
@@ -137,7 +137,8 @@ for i = 1, limits do
       turns_in[i] = turns
       local earlier = 0
       for place, name in ipairs(others.names) do
-        if others.reserved[place] <= share and others.wishes[place] > share and (turns[name] or 0) < (turns[me] or 0) then
+        local may = others.reserved[place] <= share and others.wishes[place] > share
+        if may and (turns[name] or 0) < (turns[me] or 0) then
           earlier = earlier + 1
         end
       end

@@ -97,6 +97,9 @@ async def test_what_is_in_hand_when_the_process_is_told_to_stop_is_finished(work
     while len(worker.begun) < 3:
         await asyncio.sleep(0)
     stopping = asyncio.create_task(runner.stop(60.0))
+    # A claim that is under way by then may still take something.
+    for _ in range(50):
+        await asyncio.sleep(0)
     await worker.lane.mark([key(3)])
     for _ in range(50):
         await asyncio.sleep(0)
