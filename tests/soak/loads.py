@@ -54,9 +54,19 @@ class World:
     manifests: Manifests
 
     async def create(self, kind: Kind, body: Object) -> None:
-        """Creates it, however often the API server dies; one that a lost answer created is there."""
-        with contextlib.suppress(AlreadyExists):
-            await insist(lambda: self.cluster.create(kind, body))
+        """Creates it, however often the API server dies; one that a lost answer created is there.
+
+        One that an edit which was cut short deleted is there until its finalizers are gone, and is waited for.
+        """
+        ref = Ref(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        while True:
+            with contextlib.suppress(AlreadyExists):
+                await insist(lambda: self.cluster.create(kind, body))
+                return
+            with contextlib.suppress(NotFound):
+                if "deletionTimestamp" not in (await insist(lambda: self.cluster.get(ref)))["metadata"]:
+                    return
+            await asyncio.sleep(0.2)
 
     async def recreate(self, kind: Kind, body: Object) -> None:
         """Deletes it, waits until it is gone, and creates it anew."""
