@@ -1,4 +1,4 @@
-"""Where objects have pod templates, by kind, and the walk along such a place."""
+"""The places of pod templates in objects, by kind, and the walk along such a place."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -151,7 +151,7 @@ async def _limited(chunks: AsyncIterator[bytes], limit: int | None) -> AsyncIter
 
 async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The output so far and, when it is followed, what is added until the run has finished."""
-    with _Parts(path) as parts:
+    with _LogFiles(path) as parts:
         if options.tail is not None:
             parts.keep_tail(options.tail)
         rest = b""
@@ -169,7 +169,7 @@ async def _chunks(path: Path, options: LogOptions, finished: Callable[[], bool])
             await asyncio.sleep(POLL)
 
 
-class _Parts:
+class _LogFiles:
     """The open files of one log, the oldest first; they are read one after the other. path: of the newest one.
 
     A file that the kubelet moves or removes meanwhile can be read to its end.
@@ -179,7 +179,7 @@ class _Parts:
         self._path = path
         self._files: list[BinaryIO] = []
 
-    def __enter__(self) -> "_Parts":
+    def __enter__(self) -> "_LogFiles":
         self._files = self._opened()
         return self
 

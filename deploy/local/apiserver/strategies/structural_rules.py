@@ -1,4 +1,4 @@
-"""What the schema of a CustomResourceDefinition must be: structural, with defaults that keep it."""
+"""The rules for the schema of a CustomResourceDefinition: it is structural, with defaults that keep it."""
 
 from collections.abc import Iterator
 from typing import Any

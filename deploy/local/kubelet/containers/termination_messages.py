@@ -60,7 +60,7 @@ def _target(spec: Object, attempt: Path) -> Path:
 
 
 def _file(spec: Object, attempt: Path) -> Path:
-    """Where the kubelet finds what the container wrote."""
+    """Returns the file that has what the container wrote."""
     target = _target(spec, attempt)
     if target.is_relative_to(attempt / "work"):
         return target
