@@ -115,6 +115,18 @@ def digest(source: str, id: str) -> str:
     return hashlib.sha1(f"{source}\n{id}".encode(), usedforsecurity=False).hexdigest()
 
 
+def with_json_data(body: Any) -> Any:
+    """Returns the body of an event with JSON data that are a string as the text that `from_json` takes.
+
+    CloudEvents' JSON format has such data as a JSON string; without a media type a string is the text itself. Anything
+    else is returned as it is.
+    """
+    if not isinstance(body, dict) or not isinstance(data := body.get("data"), str):
+        return body
+    declared = body.get("datacontenttype")
+    return {**body, "data": _json(data)} if isinstance(declared, str) and is_json(declared) else body
+
+
 def from_json(body: Any) -> dict[str, str]:
     """Returns an event in CloudEvents' JSON format as names and texts. Raises ValueError for anything else."""
     if not isinstance(body, dict):

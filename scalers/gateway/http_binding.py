@@ -18,6 +18,7 @@ from penstock import cloudevents
 from scalers.gateway.form_data import NotAForm, multipart_fields
 from scalers.gateway.problem import RequestRefused, refused
 from scalers.gateway.push_request import RawHeaders
+from workers.events.event_scope import as_json
 
 #: Events of one batch.
 MOST_EVENTS = 1_000
@@ -67,7 +68,7 @@ class ContentType:
 
     @cached_property
     def is_json(self) -> bool:
-        return self.media in ("application/json", "text/json") or self.media.endswith("+json")
+        return cloudevents.is_json(self.media)
 
 
 class Binding(NamedTuple):
@@ -199,14 +200,10 @@ def _batch(content: ContentType | None, body: bytes) -> list[Event]:
 
 
 def _structured(found: Any) -> Event:
-    if isinstance(found, dict) and isinstance(data := found.get("data"), str):
+    found = cloudevents.with_json_data(found)
+    if isinstance(found, dict) and (data := found.get("data")) is not None and not isinstance(data, str):
         declared = found.get("datacontenttype")
-        # A JSON string is JSON data; without a content type it is taken for the text that it holds.
-        if isinstance(declared, str) and _is_json(declared):
-            found = {**found, "data": _dumped(data)}
-    elif isinstance(found, dict) and data is not None:
-        declared = found.get("datacontenttype")
-        if isinstance(declared, str) and not _is_json(declared):
+        if isinstance(declared, str) and not cloudevents.is_json(declared):
             raise refused(400, "invalid-event", "data must be a text, because datacontenttype is not JSON")
         found = {**found, "datacontenttype": declared or "application/json", "data": _dumped(data)}
     try:
@@ -312,17 +309,8 @@ def _number(text: str) -> float:
     return number
 
 
-def _is_json(declared: str) -> bool:
-    media = declared.partition(";")[0].strip().lower()
-    return ContentType(media, {}, declared).is_json
-
-
 def _dumped(value: Any) -> str:
     try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:
-        # Numbers of more than 64 bits, deep nesting, and half of a surrogate pair.
-        try:
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        except RecursionError:
-            raise refused(400, "invalid-json", "the data are nested too deeply") from None
+        return as_json(value)
+    except RecursionError:
+        raise refused(400, "invalid-json", "the data are nested too deeply") from None

@@ -106,11 +106,11 @@ class EventScope:
 
 
 def as_json(value: Any) -> str:
-    """Returns a value of JSON as text, in one line."""
+    """Returns a value of JSON as text, in one line. Raises RecursionError for one that is nested too deeply."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
-        # A number of more than 64 bits.
+        # Numbers of more than 64 bits, deep nesting, and half of a surrogate pair.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

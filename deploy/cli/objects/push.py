@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -140,7 +140,7 @@ def from_lines(lines: Iterable[bytes], defaults: Mapping[str, str]) -> Iterator[
         try:
             # The first line of some files begins with a mark of their encoding.
             body = json.loads(line.decode("utf-8-sig"))
-            yield f"line {number}", _complete(cloudevents.from_json(_with_json_data(body)), defaults)
+            yield f"line {number}", _complete(cloudevents.from_json(cloudevents.with_json_data(body)), defaults)
         except RecursionError:
             raise UserError(f"line {number}: is nested too deeply") from None
         except UnicodeDecodeError:
@@ -148,19 +148,6 @@ def from_lines(lines: Iterable[bytes], defaults: Mapping[str, str]) -> Iterator[
         except ValueError as error:
             reason = "is not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise UserError(f"line {number}: {reason}") from error
-
-
-def _with_json_data(body: Any) -> Any:
-    """Returns the body of an event with JSON data that are a string as the text that `cloudevents.from_json` takes.
-
-    CloudEvents' JSON format has such data as a JSON string; without a media type a string is the text itself.
-    """
-    if not isinstance(body, dict) or not isinstance(data := body.get("data"), str):
-        return body
-    declared = body.get("datacontenttype")
-    if not isinstance(declared, str) or not cloudevents.is_json(declared):
-        return body
-    return {**body, "data": json.dumps(data, ensure_ascii=False)}
 
 
 def _complete(event: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
