@@ -24,6 +24,11 @@ def is_outage(error: object) -> bool:
     return isinstance(error, tuple(_library_outages()))
 
 
+def outage_reason(error: Exception) -> str:
+    """Returns why a server was not reached: the error's text, which a time-out does not have."""
+    return str(error) or "no answer in time"
+
+
 def _library_outages() -> Iterator[type[BaseException]]:
     """Yields the outages of libraries that this process has imported; it cannot have the errors of others."""
     for module, names in _OUTAGES.items():

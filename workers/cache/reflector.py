@@ -26,7 +26,7 @@ from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
 from workers.client.rest import WatchEvent
 from workers.client.transport import IdleWait
-from workers.json_logs import Outage
+from workers.json_logs import Outage, outage_reason
 from workers.metrics.objects import ObjectTable
 from workers.runtime.leases import Notify
 
@@ -314,8 +314,7 @@ class Reflector:
             except errors.Gone:
                 raise
             except (errors.ClusterError, RedisError, TimeoutError) as error:
-                reason = str(error) or "no answer in time"
-                outage.lasts("freshness could not be claimed", kind=self._kind.id, error=reason)
+                outage.lasts("freshness could not be claimed", kind=self._kind.id, error=outage_reason(error))
             else:
                 outage.over("freshness is claimed again", kind=self._kind.id)
 
@@ -334,8 +333,7 @@ class Reflector:
                 raise
             except (errors.ClusterError, RedisError, TimeoutError) as error:
                 # It is asked for again, and claimed by `_beat` at the latest.
-                reason = str(error) or "no answer in time"
-                log.info("freshness could not be proved", extra={"kind": self._kind.id, "error": reason})
+                log.info("freshness could not be proved", extra={"kind": self._kind.id, "error": outage_reason(error)})
 
     async def _probe(self, streams: Sequence[_Stream]) -> None:
         """Lists a single object, to prove that the server answers, and has what the watches showed.

@@ -23,7 +23,7 @@ from workers import errors
 from workers.api.kinds import LEASE, Kind, Object, Ref
 from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
-from workers.json_logs import Outage
+from workers.json_logs import Outage, outage_reason
 
 log = logging.getLogger(__name__)
 
@@ -232,8 +232,7 @@ class Elector:
                 free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
                 self._note(await self._write(free))
         except (errors.ClusterError, TimeoutError) as error:
-            reason = str(error) or "no answer in time"
-            log.info("could not give up", extra={"lease": str(self._ref), "error": reason})
+            log.info("could not give up", extra={"lease": str(self._ref), "error": outage_reason(error)})
 
     async def _write(self, changes: Object) -> Object:
         spec = (self._lease or {}).get("spec") or {}

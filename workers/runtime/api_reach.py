@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from scheduler import shared_ticks
 from workers.errors import ClusterError, Unavailable
+from workers.json_logs import outage_reason
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +60,9 @@ class ApiReach:
                     await self._ask()
             except (Unavailable, TimeoutError) as error:
                 if not self.there and not self._told:
-                    reason = str(error) or "no answer in time"
-                    log.warning("the API server is out of reach; claiming nothing", extra={"error": reason})
+                    log.warning(
+                        "the API server is out of reach; claiming nothing", extra={"error": outage_reason(error)}
+                    )
                     self._told = True
                     self._lost()
                 continue

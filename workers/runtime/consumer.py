@@ -12,7 +12,7 @@ from redis.exceptions import RedisError, ResponseError
 from scheduler import shared_ticks
 from scheduler.queue import ClaimedKeys, Failed
 from workers.cancellation import cancelled
-from workers.json_logs import Outage
+from workers.json_logs import Outage, outage_reason
 from workers.metrics import process
 from workers.runtime.leases import LeaseKeeper, Notify
 
@@ -176,8 +176,7 @@ class Consumer:
                 outage.lasts("the broker answers with an error", lane=lane.name, error=str(error))
             except (RedisError, TimeoutError) as error:
                 # The sweep resumes the lane when the broker is back.
-                reason = str(error) or "no answer in time"
-                outage.lasts("the broker is away; waiting for it", lane=lane.name, error=reason)
+                outage.lasts("the broker is away; waiting for it", lane=lane.name, error=outage_reason(error))
             except Exception:
                 log.exception("a sweep failed", extra={"lane": lane.name})
             else:

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError, ResponseError
 from scheduler import shared_ticks
 from scheduler.lane_sweep import sweep_due
 from scheduler.queue import Lane
-from workers.json_logs import Outage
+from workers.json_logs import Outage, outage_reason
 from workers.runtime.leases import Notify
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ async def tick_forever(lane: Lane, notify: Notify, ticking: Callable[[], None]) 
         except ResponseError as error:
             outage.lasts("the broker answers with an error; ticking on", lane=lane.name, error=str(error))
         except (RedisError, OSError, TimeoutError) as error:
-            outage.lasts("the broker is away; ticking on", lane=lane.name, error=str(error) or "no answer in time")
+            outage.lasts("the broker is away; ticking on", lane=lane.name, error=outage_reason(error))
         else:
             outage.over("the broker is back", lane=lane.name)
         await _set_within(booked, pause)
