@@ -115,7 +115,8 @@ def _were_made(view: ObservedJob) -> bool:
 
 def _group(view: ObservedJob) -> Iterator[Step]:
     event = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
-    wanted = podgroup.wanted(_attainable(view), priorities(view), _later(view))
+    job, later = _asked(view)
+    wanted = podgroup.wanted(job, priorities(view), later)
     if view.group is None:
         if not any(group["metadata"]["name"] == names.group(view.job) for group in view.groups):
             yield Together((Create(POD_GROUP, wanted),), otherwise=event)
@@ -124,32 +125,26 @@ def _group(view: ObservedJob) -> Iterator[Step]:
         yield Together((Patch(ref_of(POD_GROUP, view.group), patch, version),), otherwise=event)
 
 
-def _later(view: ObservedJob) -> Set[str]:
-    """Returns the tasks outside the gang because of `dependsOn`.
+def _asked(view: ObservedJob) -> tuple[Job, Set[str]]:
+    """Returns the job as its gang asks for it, and the tasks outside the gang because of `dependsOn`.
 
-    A task with pods is in the gang with those, even if a task that it depended on has failed since.
+    A task that has started is in the gang, even if a task that it depended on has failed since, but without its
+    missing pods, which `dependsOn` holds back, perhaps for ever: a gang with them could not be whole, and room would be
+    kept for them. A task with gated pods keeps its size: it is not admitted yet, and `_broken` says whether those pods
+    go.
     """
-    return waiting_tasks(view.job, _by_name(view)) - {pod.task for pod in view.pods}
+    job, there = view.job, _by_name(view)
+    waiting, started = waiting_tasks(job, there), {pod.task for pod in view.pods}
+    held = (waiting & started) - {pod.task for pod in view.pods if pod.gated}
+    if held:
+        tasks = tuple(_as_made(job, task, there) if task.name in held else task for task in job.spec.tasks)
+        least = min(job.spec.gang, sum(task.replicas for task in tasks))
+        job = job.model_copy(update={"spec": job.spec.model_copy(update={"tasks": tasks, "min_available": least})})
+    return job, waiting - started
 
 
-def _attainable(view: ObservedJob) -> Job:
-    """Returns the job without the missing pods of started tasks that `dependsOn` holds back, perhaps for ever.
-
-    A gang with them could not be whole, and room would be kept for them. A task with gated pods keeps its size: it is
-    not admitted yet, and `_broken` says whether those pods go.
-    """
-    job, gated = view.job, {pod.task for pod in view.pods if pod.gated}
-    held = waiting_tasks(job, _by_name(view)) & {pod.task for pod in view.pods} - gated
-    if not held:
-        return job
-    tasks = tuple(_as_made(job, task, view) if task.name in held else task for task in job.spec.tasks)
-    least = min(job.spec.gang, sum(task.replicas for task in tasks))
-    return job.model_copy(update={"spec": job.spec.model_copy(update={"tasks": tasks, "min_available": least})})
-
-
-def _as_made(job: Job, task: Task, view: ObservedJob) -> Task:
-    """Returns the task with the pods that exist."""
-    there = _by_name(view)
+def _as_made(job: Job, task: Task, there: Mapping[str, Object]) -> Task:
+    """Returns the task with the pods that exist. there: those, by name."""
     number = sum(names.pod(job, task, index) in there for index in range(task.replicas))
     return task.model_copy(update={"replicas": number, "min_available": min(task.gang, number)})
 
@@ -265,7 +260,7 @@ def admitted(view: ObservedJob) -> int | None:
     """
     if view.group is None or _group_waits(view):
         return None
-    asked = podgroup.members(_attainable(view), _later(view))
+    asked = podgroup.members(*_asked(view))
     if sum(pod.placed and not pod.leaving for pod in view.pods) >= asked:
         return None
     grant = GroupGrant.parse(view.group["status"].get("admittedFor") or {})
@@ -277,7 +272,7 @@ def admitted(view: ObservedJob) -> int | None:
 
 def _gang(view: ObservedJob, progress: JobProgress) -> Mapping[str, int]:
     """Returns the number of pods of the admitted gang by task; they have the lowest indexes."""
-    job, later = _attainable(view), _later(view)
+    job, later = _asked(view)
     current = ((view.group or {}).get("spec") or {}).get("minMember")
     if progress.admitted is not None or current != podgroup.members(job, later):
         # The new size of the gang has not been admitted yet.
