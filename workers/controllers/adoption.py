@@ -48,9 +48,11 @@ def claim(
     metadata = owner["metadata"]
     fence = Patch(snapshot.ref, {"metadata": {"uid": metadata["uid"]}}, metadata["resourceVersion"])
     changes = (*adopted, *released)
-    steps: tuple[Step, ...] = (Together(tuple(_patch(kind, body, change) for body, change in changes)),)
+    steps: tuple[Step, ...]
     if remake:
         steps = tuple(step for body, change in changes for step in remake(body, change["ownerReferences"]))
+    else:
+        steps = (Together(tuple(_patch(kind, body, change) for body, change in changes)),)
     return (*((fence,) if adopted else ()), *steps)
 
 
