@@ -17,8 +17,8 @@ from deploy.local.apiserver.schema import formats, patterns, quick_checks
 from deploy.local.apiserver.schema.quick_checks import PRESERVE
 from workers.api.kinds import Object
 
-_INT_OR_STRING = "x-kubernetes-int-or-string"
-_EMBEDDED = "x-kubernetes-embedded-resource"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+EMBEDDED = "x-kubernetes-embedded-resource"
 _IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -51,7 +51,7 @@ def _prune(schema: Object, value: Any, path: str, unknown: list[str], *, keep: b
             result[name] = _prune(known, member, place, unknown, keep=False)
         elif isinstance(others, dict):
             result[name] = _prune(others, member, place, unknown, keep=False)
-        elif keep or others is True or (schema.get(_EMBEDDED) and name in _IDENTITY):
+        elif keep or others is True or (schema.get(EMBEDDED) and name in _IDENTITY):
             result[name] = member
         else:
             unknown.append(place)
@@ -181,7 +181,7 @@ def _json_type(value: Any) -> str:
 
 def _wrong_type(schema: Object, value: Any, path: str) -> FieldError | None:
     found = _json_type(value)
-    if schema.get(_INT_OR_STRING):
+    if schema.get(INT_OR_STRING):
         wanted, fine = "integer,string", found in ("integer", "string")
     else:
         wanted = schema.get("type") or found
@@ -280,7 +280,7 @@ def _object(schema: Object, value: Object, path: str) -> Iterator[FieldError]:
         yield fields.too_many(path, len(value), limit)
     if (limit := schema.get("minProperties")) is not None and len(value) < limit:
         yield _rule(path, len(value), f"should have at least {limit} properties")
-    if schema.get(_EMBEDDED):
+    if schema.get(EMBEDDED):
         for name in ("apiVersion", "kind"):
             if not value.get(name):
                 yield fields.required(_join(path, name), "must not be empty")

@@ -6,21 +6,20 @@ from typing import Any
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
 from deploy.local.apiserver.schema import patterns, structural
+from deploy.local.apiserver.schema.quick_checks import PRESERVE
+from deploy.local.apiserver.schema.structural import EMBEDDED, INT_OR_STRING
 from workers.api.kinds import Object
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _SCALARS = ("boolean", "integer", "number", "string")
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties")
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_INT_OR_STRING = "x-kubernetes-int-or-string"
-_EMBEDDED = "x-kubernetes-embedded-resource"
 _LIST_TYPE, _KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 #: What a condition on values may not say, and how that is refused.
 _NOT_IN_CONDITIONS = {
     **dict.fromkeys(("default", "additionalProperties", _LIST_TYPE, _MAP_TYPE), "must be undefined to be structural"),
     **dict.fromkeys(("type", "title", "description", _KEYS), "must be empty to be structural"),
-    **dict.fromkeys(("nullable", _PRESERVE, _EMBEDDED, _INT_OR_STRING), "must be false to be structural"),
+    **dict.fromkeys(("nullable", PRESERVE, EMBEDDED, INT_OR_STRING), "must be false to be structural"),
 }
 _INTEGER_OR_TEXT = [{"type": "integer"}, {"type": "string"}]
 
@@ -82,7 +81,7 @@ def _of_place(form: Any, path: str) -> Iterator[FieldError]:
 
 def _of_type(form: Object, path: str) -> Iterator[FieldError]:
     kind = form.get("type")
-    if kind is None and not form.get(_INT_OR_STRING) and not form.get(_PRESERVE):
+    if kind is None and not form.get(INT_OR_STRING) and not form.get(PRESERVE):
         yield field_errors.required(f"{path}.type", "must not be empty for specified object fields")
     elif kind is not None and kind not in _TYPES:
         yield field_errors.not_supported(f"{path}.type", kind, _TYPES)
@@ -90,13 +89,13 @@ def _of_type(form: Object, path: str) -> Iterator[FieldError]:
         yield field_errors.required(f"{path}.items", "must be specified")
     if isinstance(form.get("items"), list):
         yield field_errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
-    if form.get(_PRESERVE) is False:
-        yield field_errors.invalid(f"{path}.{_PRESERVE}", False, "must be true or undefined")
-    if form.get(_EMBEDDED):
+    if form.get(PRESERVE) is False:
+        yield field_errors.invalid(f"{path}.{PRESERVE}", False, "must be true or undefined")
+    if form.get(EMBEDDED):
         if kind != "object":
-            yield field_errors.invalid(f"{path}.type", kind or "", f"must be object if {_EMBEDDED} is true")
-        if not form.get("properties") and not form.get(_PRESERVE):
-            detail = f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}"
+            yield field_errors.invalid(f"{path}.type", kind or "", f"must be object if {EMBEDDED} is true")
+        if not form.get("properties") and not form.get(PRESERVE):
+            detail = f"must not be empty if {EMBEDDED} is true without {PRESERVE}"
             yield field_errors.required(f"{path}.properties", detail)
     if (merged := form.get(_MAP_TYPE)) is not None:
         if kind != "object":
@@ -159,7 +158,7 @@ def _of_conditions(form: Object, path: str) -> Iterator[FieldError]:
     """allOf, anyOf, oneOf and not restrict values and declare nothing."""
     for kind in _ALTERNATIVES:
         for index, part in enumerate(form.get(kind) or ()):
-            if not (form.get(_INT_OR_STRING) and _is_integer_or_text(form, kind, index)):
+            if not (form.get(INT_OR_STRING) and _is_integer_or_text(form, kind, index)):
                 yield from _of_condition(part, f"{path}.{kind}[{index}]")
     yield from _of_condition(form.get("not"), f"{path}.not")
 
