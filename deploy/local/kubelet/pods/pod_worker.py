@@ -457,7 +457,9 @@ class Worker:
     def _forget(self, name: str, number: int) -> None:
         """Removes an attempt that is out of reach: `kubectl logs --previous` goes back one."""
         if number >= 0:
-            shutil.rmtree(self._folder / name / str(number), ignore_errors=True)
+            folder = self._folder / name / str(number)
+            self._hooks.pop(folder, None)
+            shutil.rmtree(folder, ignore_errors=True)
             path = self._log_path(name, number)
             for part in (*log_parts.earlier(path), path):
                 part.unlink(missing_ok=True)
