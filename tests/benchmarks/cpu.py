@@ -52,7 +52,9 @@ class CpuUse:
         self.pieces += pieces
 
     def figures(self, group: str, piece: str, goal: str = "") -> list[Figure]:
-        """Milliseconds for each piece: of every process, and of all together."""
+        """Milliseconds for each piece: of every process, and of all together if there are several."""
         each = {name: used / self.pieces * 1000 for name, used in self.used.items()}
         rows = [Figure(group, f"CPU of {name}", ms, f"ms for each {piece}") for name, ms in each.items()]
-        return [*rows, Figure(group, "CPU of all processes", sum(each.values()), f"ms for each {piece}", goal=goal)]
+        if len(rows) > 1:
+            rows.append(Figure(group, "CPU of all processes", sum(each.values()), f"ms for each {piece}", goal=goal))
+        return rows
