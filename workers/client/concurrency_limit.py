@@ -33,8 +33,6 @@ EPOCH = 30.0
 HOLD, MOST_HOLD = 1.0, 10.0
 #: Seconds of the first pause after failures that name none, and of the longest. Doubled by each further one.
 PAUSE, MOST_PAUSE = 0.2, 5.0
-#: The longest Retry-After that is obeyed, in seconds: a mistaken one must not stop a process for a day.
-MOST_RETRY_AFTER = 60.0
 #: A wait is prolonged at random by up to this part, so that clients that were refused together return spread out.
 JITTER = 0.25
 #: Shapes of requests whose latency is remembered.
@@ -140,7 +138,7 @@ class ConcurrencyLimit:
             # Nothing is answered at all.
             self._limit = self.bounds.least
             self._probing = True
-            seconds = self._pause if retry_after is None else min(retry_after, MOST_RETRY_AFTER)
+            seconds = self._pause if retry_after is None else retry_after
             self._paused_until = max(self._paused_until, now + seconds * (1 + JITTER * random()))
             self._pause = min(MOST_PAUSE, self._pause * 2)
         self._lowered, self._answered_since, self._growth = now, False, 1.0

@@ -4,6 +4,7 @@ Streams and proxies go through aiohttp, which is imported with the first of them
 """
 
 import asyncio
+import math
 import re
 import socket
 import ssl
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Characters of a server's message that are quoted in an error.
 QUOTED = 500
+#: The longest wait that a server may ask for, in seconds: a mistaken one must not stop an object for a day.
+MOST_RETRY_AFTER = 60.0
 #: TCP keepalive in seconds: a peer that vanished is noticed after idle + interval * count.
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 10, 5, 3
 
@@ -279,8 +282,9 @@ def refused(what: str, status: int, body: dict[str, Any], retry_after: float | N
     kind = _BY_STATUS.get(status) or (errors.Invalid if 400 <= status < 500 else errors.Unavailable)
     if status == 409 and body.get("reason") == "AlreadyExists":
         kind = errors.AlreadyExists
-    if retry_after is None:
-        retry_after = (body.get("details") or {}).get("retryAfterSeconds")
+    details = body.get("details")
+    if retry_after is None and isinstance(details, dict):
+        retry_after = _bounded(details.get("retryAfterSeconds"))
     text = str(body.get("message") or body.get("reason") or "no message")
     lacking = missing_right(text) if status == 403 else None
     message = text[:QUOTED] + (f"; {lacking.remedy}" if lacking else "")
@@ -297,10 +301,17 @@ def _seconds(retry_after: str | None) -> float | None:
     if not retry_after:
         return None
     try:
-        return max(0.0, float(retry_after))
+        return _bounded(float(retry_after))
     except ValueError:
         pass
     try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+        return _bounded((parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+def _bounded(seconds: object) -> float | None:
+    """Returns the seconds to wait that a server asks for; None for what is no number."""
+    if not isinstance(seconds, int | float) or math.isnan(seconds):
+        return None
+    return min(max(0.0, seconds), MOST_RETRY_AFTER)

@@ -10,7 +10,6 @@ from workers.client.concurrency_limit import (
     HOLD,
     MOST_HOLD,
     MOST_PAUSE,
-    MOST_RETRY_AFTER,
     PAUSE,
     Bounds,
     ConcurrencyLimit,
@@ -72,12 +71,6 @@ def test_pauses_that_the_server_does_not_name_double_up_to_the_longest(talk):
     assert PAUSE <= pauses[0] <= PAUSE * 1.25
     assert all(shorter < longer for shorter, longer in pairwise(pauses[:5]))
     assert max(pauses) <= MOST_PAUSE * 1.25
-
-
-def test_a_mistaken_retry_after_stops_nothing_for_a_day(talk):
-    talk.refuse()
-    talk.refuse(86_400.0)
-    assert talk.of.paused(talk.now) <= MOST_RETRY_AFTER * 1.25
 
 
 def test_retry_after_is_jittered():

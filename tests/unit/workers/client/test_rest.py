@@ -134,7 +134,19 @@ async def test_a_refusal_in_plain_text_is_quoted(server: Server, cluster: Cluste
     ("header in seconds", {"Retry-After": "7"}, {}, 7.0),
     ("header with an instant gone by", {"Retry-After": "Thu, 01 Jan 2015 00:00:00 GMT"}, {}, 0.0),
     ("header nobody understands", {"Retry-After": "soon"}, {}, None),
+    ("header with a day", {"Retry-After": "86400"}, {}, transport.MOST_RETRY_AFTER),
+    (
+        "header with an instant far away",
+        {"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {},
+        transport.MOST_RETRY_AFTER,
+    ),
+    ("header without an end", {"Retry-After": "inf"}, {}, transport.MOST_RETRY_AFTER),
+    ("header that is no number", {"Retry-After": "nan"}, {}, None),
     ("in the status", {}, {"retryAfterSeconds": 3}, 3),
+    ("in the status, a day", {}, {"retryAfterSeconds": 86400}, transport.MOST_RETRY_AFTER),
+    ("in the status, before now", {}, {"retryAfterSeconds": -3}, 0),
+    ("in the status, no number", {}, {"retryAfterSeconds": "3"}, None),
     ("nowhere", {}, {}, None),
 )
 async def test_how_long_the_server_asks_to_wait(
@@ -144,6 +156,13 @@ async def test_how_long_the_server_asks_to_wait(
     with pytest.raises(errors.Unavailable) as caught:
         await cluster.get(REF)
     assert caught.value.retry_after == seconds
+
+
+async def test_details_of_a_refusal_that_cannot_be_read_count_as_none(server: Server, cluster: Cluster) -> None:
+    server.says(429, {"kind": "Status", "message": "denied", "details": ["3"]})
+    with pytest.raises(errors.Unavailable, match="429: denied") as caught:
+        await cluster.get(REF)
+    assert caught.value.retry_after is None
 
 
 async def test_a_server_that_never_answers_is_unavailable(server: Server) -> None:
