@@ -163,6 +163,7 @@ def test_a_request_whose_name_is_taken_is_reported_and_removed():
     ("no id", "", "", "DNS label"),
     ("a number as id", "29539441", "", "number"),
     ("a deep nest", "now", "[" * 100_000, "JSON"),
+    ("half of a surrogate pair", "now", '{"env": {"A": "\\ud800"}}', "JSON"),
 )
 def test_a_request_that_makes_no_sense_is_refused_and_removed(id, value, word):
     cluster = new_cluster(suspend=True)
