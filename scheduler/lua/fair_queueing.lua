@@ -86,12 +86,15 @@ local function head_start(priority)
 end
 
 -- Returns the number of notifications to send for the ready keys; 0 while claims are refused, for they would be wasted.
-local function notifications_missing(into, slots, outstanding, opens, spread)
+-- repairs: how often one was repeated since a consumer claimed last (sweep.lua).
+local function notifications_missing(into, slots, outstanding, opens, spread, repairs)
   if into.now < opens then
     return 0
   end
   local each = spread >= 1 and spread or KEYS_PER_NOTIFICATION
-  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / each), slots)
+  -- Until one of them is heard, more would pile up.
+  local most = repairs > 0 and 1 or slots
+  local wanted = math.min(math.ceil(redis.call('ZCARD', into.ready) / each), most)
   local missing = wanted - outstanding
   if missing <= 0 then
     return 0
@@ -102,7 +105,7 @@ end
 
 -- Writes all marks. Returns the number of keys that became ready and of notifications to send.
 local function settle(into, slots)
-  local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens', 'spread')
+  local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens', 'spread', 'repairs')
   local keys = into.news
   local newly = 0
   if #keys > 0 then
@@ -164,5 +167,5 @@ local function settle(into, slots)
     write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
-  return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]), number(meta[4]))
+  return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]), number(meta[4]), number(meta[5]))
 end

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 import pytest
@@ -324,6 +325,18 @@ class TestNotifications:
             notified += (await lane.sweep()).notifications
         # Twice as patient each time, up to 32 s: 1, 2, 4, 8, 16, then every 32.
         assert notified == 5 + (600 - 31) // 32
+
+    async def test_without_workers_a_backlog_that_grows_sends_no_more(self, lane: Lane, clock: Clock) -> None:
+        keys = (f"jobs.batch/default/{n}" for n in range(1000))
+        notified = (await lane.mark(islice(keys, 400))).notifications
+        assert notified == lane.slots
+        for _ in range(600):
+            clock.forward(1)
+            notified += (await lane.mark(islice(keys, 1))).notifications
+            notified += (await lane.sweep()).notifications
+        assert notified == lane.slots + 5 + (600 - 31) // 32
+        await lane.claim(8, notified=True)
+        assert (await lane.mark([])).notifications == lane.slots, "whoever claims has the others notified at once"
 
     async def test_a_closed_lane_sends_no_notification(self, new_lane: NewLane, clock: Clock) -> None:
         lane = new_lane(lease=10)
