@@ -29,6 +29,7 @@ from scheduler.queue import Done, Lane, RequeueAt
 from tests.benchmarks.harness import Figure, broker
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.support.bookings import book
+from tests.support.stored_readings import store_readings
 from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, Ref
 from workers.cache.store import BATCH, ObjectVersion, ObserveRequest, Store
 from workers.decision.snapshot import Reading, TriggerSample
@@ -179,7 +180,8 @@ async def _memory() -> list[Figure]:
         samples = (TriggerSample("s0-redis-work", "redis", 3.0, 1.0, True),)
         before = await bench.memory()
         for first in range(0, number, 500):
-            await readings.put_many(
+            await store_readings(
+                readings,
                 {
                     Ref(SCALED_JOB, "team", f"work-{each}").key: Reading(
                         time.time_ns() // 1000, time.time_ns() // 1000, 1, samples, uid=f"{each:036d}"

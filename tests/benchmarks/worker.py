@@ -12,6 +12,7 @@ import redis.asyncio as redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support import broker_clock
+from tests.support.stored_readings import store_readings
 from workers.api.kinds import SCALED_JOB, Kind, Object, ref_of
 from workers.cache.store import ObjectVersion, Store
 from workers.client.request_limiter import RequestLimiter
@@ -72,7 +73,7 @@ class Worker:
         now = await broker_clock.now(self.client)
         sample = TriggerSample(name="s0-redis-work", type="redis", value=float(items), target=1.0, active=True)
         reading = Reading(id=now, started=now, generation=1, samples=(sample,), uid=owner["metadata"]["uid"])
-        await self.readings.put_many({ref_of(SCALED_JOB, owner).key: reading}, self.lanes["reconcile"])
+        await store_readings(self.readings, {ref_of(SCALED_JOB, owner).key: reading}, self.lanes["reconcile"])
 
 
 @asynccontextmanager

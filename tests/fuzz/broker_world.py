@@ -17,6 +17,7 @@ from tests.integration.scalers import world as polls
 from tests.integration.scalers.test_event_jobs import INTAKE, REF, event_job
 from tests.support.bookings import book
 from tests.support.event_jobs import event_of
+from tests.support.stored_readings import store_readings
 from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.objects import ref
 from tests.unit.workers.reconcile.test_reservations import cap
@@ -124,7 +125,7 @@ class BrokerWorld:
 
     async def _reading(self) -> None:
         now = await self.worker.store.touch(JOB, 1, None)
-        await self.worker.readings.put_many({OWNER.key: Reading(now, now, 1)}, self.worker.lane)
+        await store_readings(self.worker.readings, {OWNER.key: Reading(now, now, 1)}, self.worker.lane)
         await self.worker.act(PollNow(ClaimOrder(id=now, of="ledger", limit=3)))
         await self.worker.actor.orders.get_many([OWNER.key])
 

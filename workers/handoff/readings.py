@@ -18,8 +18,7 @@ from workers.decision.snapshot import Reading, TriggerSample
 
 log = logging.getLogger(__name__)
 
-_STORE = Script(load("workers", "readings"), ours=True)
-_STORE_AND_FINISH = JoinedScripts(_STORE, SCRIPTS["finish"])
+_STORE_AND_FINISH = JoinedScripts(Script(load("workers", "readings"), ours=True), SCRIPTS["finish"])
 #: Readings that a process remembers as they are stored, so that an unchanged one is not decoded again.
 _REMEMBERED = 20_000
 _READING = frozenset(field.name for field in fields(Reading))
@@ -87,9 +86,10 @@ class Readings:
         *,
         news: Collection[str] = (),
     ) -> tuple[ReadingsStored, Finished]:
-        """As `put_many`, and settles the leases in which they were measured, in the same script.
+        """Stores readings, marks the keys in `news`, and settles the leases of the polls: all of a script or nothing.
 
-        outcomes: of the leases, one per reading and in their order. polled: the lane of the leases.
+        A reading with a lower id than the stored one comes from a poll that lost its lease: it is refused, and its key
+        not marked. outcomes: of the leases, one per reading and in their order. polled: the lane of the leases.
         """
         refused: set[str] = set()
         stale: list[Lease] = []
@@ -117,21 +117,6 @@ class Readings:
             args += (key, reading.id, "1" if key in news else "0", text)
             self._remember(key, b"%d %b" % (reading.id, text), reading)
         return args
-
-    async def put_many(
-        self, readings: Mapping[str, Reading], lane: Lane, *, news: Collection[str] = ()
-    ) -> ReadingsStored:
-        """Stores readings and marks the keys in `news`, in one script: both or neither.
-
-        A reading with a lower id than the stored one comes from a poll that lost its lease: it is refused, and its key
-        not marked.
-        """
-        if not readings:
-            return ReadingsStored(frozenset(), 0)
-        args = self._stored_as(readings, lane, news)
-        notifications, *refused = await _STORE(self._client, (self._hash, *lane.keys.all()), args)
-        order = list(readings)
-        return ReadingsStored(frozenset(order[place] for place in refused), notifications)
 
     async def drop(self, keys: Iterable[str]) -> None:
         """Deletes the readings of these objects."""

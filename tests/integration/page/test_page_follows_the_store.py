@@ -9,6 +9,7 @@ import redis.asyncio as redis_async
 from deploy.page.live import store_follower
 from scheduler.keys import Keys
 from tests.support.page_server import PREFIX, PageServer, page_server
+from tests.support.stored_readings import store_readings
 from tests.unit.workers.objects import job, ref, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB
 from workers.cache.store import ObjectVersion, Store
@@ -69,7 +70,7 @@ async def test_an_object_is_shown_with_children_decisions_and_series(served: Pag
     async with served.updates(f"object:{SCALED_JOB.id}/default/crunch") as events:
         sample = TriggerSample("s0-redis-work", "redis", value=7.0)
         reading = Reading(1, 10**16, 1, (sample,), uid="uid-crunch")
-        await served.page.readings.put_many({where.key: reading}, served.page.lanes["reconcile"])
+        await store_readings(served.page.readings, {where.key: reading}, served.page.lanes["reconcile"])
         _, point = await events.next("point")
         while point["waiting"] != 7:
             _, point = await events.next("point")

@@ -24,6 +24,7 @@ from scalers.triggers.parse import Parsed
 from scheduler.queue import Done
 from tests.integration.scalers.servers import commands, hanging, kill_measuring, refusing
 from tests.integration.scalers.world import KEYS, World, build, from_config_map, key, redis_trigger, scaled_job
+from tests.support.stored_readings import store_readings
 from tests.support.tables import cases, for_each
 from workers.api.kinds import Object, Ref
 from workers.decision.snapshot import Reading, TriggerSample
@@ -109,7 +110,7 @@ async def test_ids_increase_also_when_the_last_one_lies_in_the_future(world: Wor
     async with world.polling() as polling:
         first = await polling.once()
         ahead = Reading(id=first.now + 10**9, started=first.now, generation=1)
-        await world.readings.put_many({key("work"): ahead}, world.reconcile)
+        await store_readings(world.readings, {key("work"): ahead}, world.reconcile)
         second = await polling.again("work")
     reading = await world.reading("work")
     assert (reading.id, reading.started) == (ahead.id + 1, second.now)
@@ -479,7 +480,7 @@ async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: in
         original = world.readings.hand_over
 
         async def overtaken(*args: Any, **more: Any) -> Any:
-            await world.readings.put_many({key("work"): later}, world.reconcile)
+            await store_readings(world.readings, {key("work"): later}, world.reconcile)
             await world.deciding()
             return await original(*args, **more)
 

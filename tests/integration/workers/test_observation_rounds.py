@@ -8,6 +8,7 @@ import redis.asyncio as redis
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.redis_calls import rounds_of
+from tests.support.stored_readings import store_readings
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Kind, Ref
 from workers.cache.store import ObjectVersion, Store
 from workers.controllers.eventjob.decide import CONTROLLER
@@ -59,7 +60,7 @@ def reading(uid: str) -> Reading:
 async def test_an_eventjob_is_observed_with_its_reading_and_its_order_after_two_waits(
     lane: Lane, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await observer.readings.put_many({REF.key: reading("u1")}, lane)
+    await store_readings(observer.readings, {REF.key: reading("u1")}, lane)
     [lease] = (await lane.claim(1)).leases
     # The first time the scripts themselves travel.
     await observer.observe([lease])
@@ -73,7 +74,7 @@ async def test_an_eventjob_is_observed_with_its_reading_and_its_order_after_two_
 
 
 async def test_beside_the_reading_of_a_namesake_its_order_is_not_seen_either(lane: Lane, observer: Observer) -> None:
-    await observer.readings.put_many({REF.key: reading("u-of-another")}, lane)
+    await store_readings(observer.readings, {REF.key: reading("u-of-another")}, lane)
     [lease] = (await lane.claim(1)).leases
 
     snapshot: Any = (await observer.observe([lease]))[lease]

@@ -7,6 +7,7 @@ import pytest
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
 from tests.support.older_data import become_another_server, restore, saved
+from tests.support.stored_readings import store_readings
 from tests.support.tables import cases
 from tests.unit.workers.objects import job, ref, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Ref
@@ -112,7 +113,7 @@ async def begin_anew(client, store):
 async def test_a_reading_from_before_the_loss_counts_as_none(client, store, lane):
     readings = Readings(client, KEYS)
     now = await store.touch(JOB, 1, None)
-    await readings.put_many({A: Reading(now, now, 1)}, lane)
+    await store_readings(readings, {A: Reading(now, now, 1)}, lane)
     assert await readings.get_many([A]) == [Reading(now, now, 1)]
     await begin_anew(client, store)
     assert await readings.get_many([A]) == [None]

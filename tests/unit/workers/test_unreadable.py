@@ -7,6 +7,7 @@ from redis.exceptions import ResponseError
 
 from scheduler.keys import TYPES, Keys, type_of
 from scheduler.scripts import Script
+from tests.support.stored_readings import store_readings
 from tests.support.tables import for_each
 from tests.unit.workers.acting import OWNER, owned
 from tests.unit.workers.reconciling import WorkerRig
@@ -44,7 +45,7 @@ async def recovers(worker):
         except StoreLost:
             continue
         now = await worker.store.touch(JOB, 1, None)
-        await worker.readings.put_many({OWNER.key: Reading(now, now, 1)}, worker.lane)
+        await store_readings(worker.readings, {OWNER.key: Reading(now, now, 1)}, worker.lane)
         await worker.act(PollNow(ClaimOrder(id=now, of="ledger", limit=3)))
         await worker.lane.mark([OWNER.key], forgive=True)
         await worker.consume()

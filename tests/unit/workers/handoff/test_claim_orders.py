@@ -6,6 +6,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Lane
+from tests.support.stored_readings import store_readings
 from tests.support.tables import for_each
 from workers.decision.claims import ClaimedItem, ClaimLedger, ClaimOrder, ClaimSettlement
 from workers.decision.snapshot import Reading
@@ -76,7 +77,7 @@ async def test_a_reading_brings_the_ledger_along(
 ) -> None:
     reading = Reading(id=1, started=1, generation=1, ledger=ClaimLedger("ledger", 4, claims))
     readings = Readings(client, KEYS)
-    await readings.put_many({WORK: reading}, lane)
+    await store_readings(readings, {WORK: reading}, lane)
     assert await readings.get_many([WORK]) == [reading]
     assert await Readings(client, KEYS).get_many([WORK]) == [reading], "as another process decodes it"
 

@@ -5,6 +5,7 @@ from redis.asyncio import Redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Done, Finished, Lane, Lease, Requeue, RequeueAt
+from tests.support.stored_readings import store_readings
 from tests.support.tables import cases, for_each
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings, ReadingsStored
@@ -46,7 +47,7 @@ async def claimed(lane: Lane) -> list[str]:
 )
 async def test_a_reading_comes_back_as_it_was_stored(stored: Reading, client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
-    await readings.put_many({WORK: stored}, lane)
+    await store_readings(readings, {WORK: stored}, lane)
     assert await readings.get_many([OTHER, WORK]) == [None, stored]
     assert await Readings(client, KEYS).get_many([OTHER, WORK]) == [None, stored], "as another process decodes it"
 
@@ -56,7 +57,7 @@ async def test_a_reading_from_before_the_broker_lost_data_counts_as_missing(
     began: int, counts: bool, client: Redis, lane: Lane
 ) -> None:
     here = Readings(client, KEYS)
-    await here.put_many({WORK: reading(100)}, lane)
+    await store_readings(here, {WORK: reading(100)}, lane)
     await client.set(KEYS.generation, f"id {began}")
     for readings in (here, Readings(client, KEYS)):
         assert await readings.get_many([WORK]) == [reading(100) if counts else None]
@@ -113,7 +114,7 @@ async def test_readings_are_handed_over_with_their_leases_in_one_call(
 async def test_a_lease_that_was_lost_and_a_reading_that_is_old_are_told(client: Redis, lane: Lane) -> None:
     poll, leases = await polled(client, WORK, OTHER)
     readings = Readings(client, KEYS)
-    await readings.put_many({WORK: reading(200)}, lane)
+    await store_readings(readings, {WORK: reading(200)}, lane)
     await poll.finish([(leases[1], Done())])
     measured = {lease.key: reading(100) for lease in leases}
     stored, finished = await readings.hand_over(measured, lane, [(lease, Done()) for lease in leases], poll)
@@ -128,7 +129,7 @@ async def test_more_readings_than_one_call_takes_are_handed_over_whole(
     keys = [f"scaledjobs.keda.sh/team/work-{number}" for number in range(8)]
     poll, leases = await polled(client, *keys)
     readings = Readings(client, KEYS)
-    await readings.put_many({leases[7].key: reading(200)}, lane)
+    await store_readings(readings, {leases[7].key: reading(200)}, lane)
     await poll.finish([(leases[4], Done())])
     for each in (lane, poll):
         await client.hset(each.keys.all()[-1], mapping={"spread": 1, "notifications": 0})
@@ -146,10 +147,10 @@ async def test_a_reading_that_this_process_stored_is_not_decoded_again_until_it_
     client: Redis, lane: Lane
 ) -> None:
     here, elsewhere, stored = Readings(client, KEYS), Readings(client, KEYS), reading(100)
-    await here.put_many({WORK: stored}, lane)
+    await store_readings(here, {WORK: stored}, lane)
     [again] = await here.get_many([WORK])
     assert again is stored
-    await elsewhere.put_many({WORK: reading(200)}, lane)
+    await store_readings(elsewhere, {WORK: reading(200)}, lane)
     assert await here.get_many([WORK]) == [reading(200)]
 
 
@@ -158,18 +159,18 @@ async def test_a_process_remembers_its_last_readings_and_forgets_what_it_drops(
 ) -> None:
     monkeypatch.setattr("workers.handoff.readings._REMEMBERED", 2)
     readings, stored = Readings(client, KEYS), {key: reading(100) for key in ("first", "second", "third")}
-    await readings.put_many(stored, lane)
+    await store_readings(readings, stored, lane)
     found = dict(zip(stored, await readings.get_many(stored), strict=True))
     assert [key for key in stored if found[key] is stored[key]] == ["second", "third"]
     await readings.drop(["third"])
-    await Readings(client, KEYS).put_many(stored, lane)
+    await store_readings(Readings(client, KEYS), stored, lane)
     again = dict(zip(stored, await readings.get_many(stored), strict=True))
     assert [key for key in stored if again[key] is stored[key]] == ["second"]
 
 
 async def test_only_keys_in_news_are_marked(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
-    stored = await readings.put_many({WORK: reading(), OTHER: reading()}, lane, news={OTHER})
+    stored = await store_readings(readings, {WORK: reading(), OTHER: reading()}, lane, news={OTHER})
     assert stored.refused == frozenset()
     assert stored.notifications == 1
     assert await claimed(lane) == [OTHER]
@@ -177,8 +178,8 @@ async def test_only_keys_in_news_are_marked(client: Redis, lane: Lane) -> None:
 
 async def test_a_reading_older_than_the_stored_one_is_refused_and_not_marked(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
-    await readings.put_many({WORK: reading(200)}, lane)
-    stored = await readings.put_many({OTHER: reading(100), WORK: reading(199)}, lane, news={WORK})
+    await store_readings(readings, {WORK: reading(200)}, lane)
+    stored = await store_readings(readings, {OTHER: reading(100), WORK: reading(199)}, lane, news={WORK})
     assert stored.refused == {WORK}
     assert await readings.get_many([WORK, OTHER]) == [reading(200), reading(100)]
     assert await claimed(lane) == []
@@ -187,14 +188,14 @@ async def test_a_reading_older_than_the_stored_one_is_refused_and_not_marked(cli
 async def test_the_same_call_again_changes_nothing(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
     for _ in range(2):
-        stored = await readings.put_many({WORK: reading(200)}, lane, news={WORK})
+        stored = await store_readings(readings, {WORK: reading(200)}, lane, news={WORK})
         assert stored.refused == frozenset()
     assert await claimed(lane) == [WORK]
 
 
 async def test_a_dropped_reading_is_gone(client: Redis, lane: Lane) -> None:
     readings = Readings(client, KEYS)
-    await readings.put_many({WORK: reading(), OTHER: reading()}, lane)
+    await store_readings(readings, {WORK: reading(), OTHER: reading()}, lane)
     await readings.drop([WORK, "never stored"])
     assert await readings.get_many([WORK, OTHER]) == [None, reading()]
 
@@ -203,7 +204,7 @@ async def test_nothing_costs_no_round_trip(real_redis: Redis) -> None:
     lane, readings = Lane(real_redis, "reconcile", KEYS), Readings(real_redis, KEYS)
     before = (await real_redis.info("stats"))["total_commands_processed"]
     assert await readings.get_many([]) == []
-    assert await readings.put_many({}, lane) == ReadingsStored(frozenset(), 0)
+    assert await store_readings(readings, {}, lane) == ReadingsStored(frozenset(), 0)
     await readings.drop([])
     assert (await real_redis.info("stats"))["total_commands_processed"] - before == 1
 

@@ -11,6 +11,7 @@ from scheduler.keys import Keys
 from scheduler.queue import UNSETTLED, Failed, Lane, RetryBackoff
 from tests.support import broker_clock
 from tests.support.conditions import eventually
+from tests.support.stored_readings import store_readings
 from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import KEYS, OWNER, owned
 from tests.unit.workers.objects import NAMES
@@ -30,7 +31,7 @@ from workers.wiring import store_of
 async def test_a_decision_sees_the_object_its_children_and_the_last_reading(worker):
     worker = await worker()
     reading = Reading(id=7, started=1, generation=1)
-    await worker.readings.put_many({OWNER.key: reading}, worker.lane)
+    await store_readings(worker.readings, {OWNER.key: reading}, worker.lane)
     worker.cluster.add(JOB, owned("a", worker.owner))
     worker.cluster.add(JOB, owned("b", {"metadata": {"name": "other", "uid": "uid-of-another"}}))
     await worker.follow()
@@ -45,7 +46,8 @@ async def test_a_decision_sees_the_object_its_children_and_the_last_reading(work
 @cases(("with a ledger", ClaimLedger("of", 1, (), order=3)), ("without", None))
 async def test_a_decision_sees_the_last_order_for_the_ledger_of_its_reading(ledger, worker):
     worker = await worker()
-    await worker.readings.put_many({OWNER.key: Reading(id=7, started=1, generation=1, ledger=ledger)}, worker.lane)
+    stored = Reading(id=7, started=1, generation=1, ledger=ledger)
+    await store_readings(worker.readings, {OWNER.key: stored}, worker.lane)
     order = ClaimOrder(4, "of", 2)
     await worker.actor.orders.put(OWNER.key, order, worker.lane)
     await worker.consume()
@@ -56,7 +58,7 @@ async def test_a_decision_sees_the_last_order_for_the_ledger_of_its_reading(ledg
 async def test_a_decision_never_sees_the_reading_of_a_deleted_namesake(worker):
     worker = await worker()
     old = Reading(id=7, started=1, generation=1, uid="uid-of-a-namesake")
-    await worker.readings.put_many({OWNER.key: old}, worker.lane)
+    await store_readings(worker.readings, {OWNER.key: old}, worker.lane)
     await worker.consume()
     assert worker.snapshots[-1].reading is None
 
@@ -184,7 +186,7 @@ async def test_a_reading_after_a_clock_was_set_back_is_newer_than_what_was_store
     await worker.follow()
     await set_back(fake_redis, JOB)
     started = await broker_clock.now(fake_redis) + ahead * 1_000_000
-    await worker.readings.put_many({OWNER.key: Reading(id=7, started=started, generation=1)}, worker.lane)
+    await store_readings(worker.readings, {OWNER.key: Reading(id=7, started=started, generation=1)}, worker.lane)
     await worker.consume()
     (snapshot,) = worker.snapshots
     (job,) = snapshot.children[JOB.id]
