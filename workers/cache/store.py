@@ -246,22 +246,18 @@ class Store:
         kind: Kind,
         changes: Sequence[ObjectVersion],
         *,
-        acting: str | None = None,
         epoch: int | None = None,
         listing: Listing | None = None,
         read_after: int | None = None,
     ) -> Mapping[str, int]:
         """Stores changes of one kind; outdated ones do nothing. Returns the notifications to send, by lane.
 
-        acting: the key being reconciled: its own plan's effects do not mark it. epoch: of a reflector, checked
-        (`LeadershipLost`, `StoreLost`); a worker's write-through has none. listing: these objects are a page of it and
+        epoch: of a reflector, checked (`LeadershipLost`, `StoreLost`). listing: these objects are a page of it and
         all mark their keys, changed or not. read_after: these objects were read one by one from the API server after
         this moment (µs, broker's clock). They replace what was stored before it, even a later version: it belongs to
         another history. Kinds that are never stored are ignored.
         """
-        applied = await self.apply_counted(
-            kind, changes, acting=acting, epoch=epoch, listing=listing, read_after=read_after
-        )
+        applied = await self.apply_counted(kind, changes, epoch=epoch, listing=listing, read_after=read_after)
         return applied.notifications
 
     async def apply_counted(
@@ -269,13 +265,12 @@ class Store:
         kind: Kind,
         changes: Sequence[ObjectVersion],
         *,
-        acting: str | None = None,
         epoch: int | None = None,
         listing: Listing | None = None,
         read_after: int | None = None,
     ) -> Applied:
         """Stores changes as `apply` does; tells how many were news, too."""
-        made_by = [(acting or "", change) for change in changes]
+        made_by = [("", change) for change in changes]
         return await self._apply(kind, made_by, epoch=epoch, listing=listing, read_after=read_after)
 
     async def write_through(
@@ -283,8 +278,9 @@ class Store:
     ) -> Mapping[str, int]:
         """Stores effects of a plan, as `apply` does; plans that act side by side share round trips.
 
-        pause: seconds to wait for the effects of others. Returns the notifications to send, by lane: of a shared round
-        trip to the first of its callers that goes on.
+        acting: the key being reconciled: its own plan's effects do not mark it. pause: seconds to wait for the effects
+        of others. Returns the notifications to send, by lane: of a shared round trip to the first of its callers that
+        goes on.
         """
         await self._effects[kind].submit((acting, changes), pause=pause)
         owed, self._owed = self._owed, {}

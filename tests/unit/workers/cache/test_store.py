@@ -45,7 +45,10 @@ class StoreRig:
         notifications: dict[str, int] = {}
         for body in bodies:
             kind = SCALED_JOB if body["kind"] == "ScaledJob" else JOB
-            notifications |= await self.store.apply(kind, [ObjectVersion(body)], acting=acting, epoch=epoch)
+            if acting:
+                notifications |= await self.store.write_through(kind, [ObjectVersion(body)], acting)
+            else:
+                notifications |= await self.store.apply(kind, [ObjectVersion(body)], epoch=epoch)
         return notifications
 
     async def list(self, *bodies: Object, version: str, namespace: str = "", kind: Kind = JOB) -> None:

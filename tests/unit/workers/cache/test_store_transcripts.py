@@ -49,6 +49,12 @@ class ToldStore:
         changes = [ObjectVersion(body) for body in bodies]
         await self.told(f"apply {names}{shown}", self.rig.store.apply_counted(kind, changes, **more))
 
+    async def write_through(self, body: Object, acting: str) -> None:
+        kind = SCALED_JOB if body["kind"] == "ScaledJob" else JOB
+        named = f"{body['metadata']['name']} {body['metadata']['resourceVersion']}"
+        changes = [ObjectVersion(body)]
+        await self.told(f"write {named} of {acting} through", self.rig.store.write_through(kind, changes, acting))
+
     async def gone(self, *versions: ObjectVersion, **more: Any) -> None:
         names = ", ".join(
             each.ref.name if each.ref else str(each.last and each.last["metadata"]["name"]) for each in versions
@@ -83,13 +89,13 @@ async def test_versions_of_objects_and_whom_they_concern(store: ToldStore) -> No
     await store.apply(job("a", 4, owner=OWNER))
     await store.apply(job("a", 5, owner=OWNER))
     store.rig.now += SECOND
-    await store.apply(job("a", 8, owner=OWNER, labels={"x": "y"}), acting=key(SCALED_JOB, "work"))
+    await store.write_through(job("a", 8, owner=OWNER, labels={"x": "y"}), key(SCALED_JOB, "work"))
     note("another owner, another reference, neither")
     await store.apply(job("a", 9, owner=OTHER), naming("c", 10, "other"))
     await store.apply(job("a", 11), naming("c", 12, None))
     note("another generation, another stamp, a deletion that begins, one that is not ours")
     await store.apply(scaled_job("work", 13, generation=2))
-    await store.apply(scaled_job("work", 14, generation=2, annotations={"x": "y"}), acting=key(SCALED_JOB, "work"))
+    await store.write_through(scaled_job("work", 14, generation=2, annotations={"x": "y"}), key(SCALED_JOB, "work"))
     await store.apply(
         scaled_job("work", 15, generation=2, annotations={"x": "y"}, deletionTimestamp="2026-01-01T00:00:00Z")
     )
