@@ -30,7 +30,6 @@ def _problems(*codes: int) -> dict[str, Any]:
     texts = {
         400: "The request is no event; the detail names the attribute or header.",
         401: "There is no such target, or it does not take these credentials.",
-        403: "The sender is known, and the request is refused.",
         404: "The event is not known, or not any more.",
         405: "The path does not take this method.",
         408: "The request did not arrive in time.",
@@ -173,7 +172,7 @@ def _push() -> dict[str, Any]:
                     }
                 },
             },
-            **_problems(400, 401, 403, 405, 408, 413, 415, 429, 503),
+            **_problems(400, 401, 405, 408, 413, 415, 429, 503),
         },
     }
 
@@ -205,7 +204,7 @@ def _event_state() -> dict[str, Any]:
         "summary": "The state of one event, for those who may push to the target.",
         "responses": {
             "200": {"description": "What is known of the event.", "content": _json("EventState")},
-            **_problems(400, 401, 403, 404, 405, 408, 413, 503),
+            **_problems(400, 401, 404, 405, 408, 413, 503),
         },
     }
 

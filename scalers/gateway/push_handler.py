@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from penstock import cloudevents
 from scalers.gateway import http_binding
-from scalers.gateway.auth.pusher import Pusher, PushForbidden, Unauthenticated
+from scalers.gateway.auth.pusher import Pusher, Unauthenticated
 from scalers.gateway.body_reader import Receive, read_body
 from scalers.gateway.destinations import Destination, Destinations
 from scalers.gateway.event_status import EventStatus
@@ -147,8 +147,6 @@ class PushHandler:
             log.info("a push was not authenticated", extra={"reason": str(error)})
             detail = "there is no target of this name, or it does not take pushes with these credentials"
             raise refused(401, "unauthenticated", detail, headers={"WWW-Authenticate": error.challenge}) from None
-        except PushForbidden as error:
-            raise refused(403, "forbidden", str(error)) from None
         except Unavailable as error:
             log.warning("pushes cannot be authenticated now", extra={"error": str(error)})
             after = {"Retry-After": str(max(1, round(error.retry_after or 1)))}

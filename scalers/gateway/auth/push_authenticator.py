@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from scalers.auth.lookups import Lookups
 from scalers.gateway.auth import certificate_names, sender_events, signatures, token_reviews
-from scalers.gateway.auth.pusher import Pusher, PushForbidden, SignatureProof, Unauthenticated
+from scalers.gateway.auth.pusher import Pusher, SignatureProof, Unauthenticated
 from scalers.gateway.auth.replay_guard import ReplayGuard
 from scalers.gateway.auth.signatures import SHORTEST, SecretUnusable, SignatureRefused
 from scalers.gateway.auth.token_reviews import TokenReviews
@@ -60,8 +60,8 @@ class PushAuthenticator:
     async def identify(self, target: PushTarget | None, request: PushRequest) -> Pusher:
         """Returns the sender of the request. target: None if the path names none; it is refused like a wrong token.
 
-        Raises Unauthenticated; PushForbidden; workers.errors.Unavailable if the API server is needed and away: a
-        request that could not be checked is never let through; redis.exceptions.RedisError if the broker is away.
+        Raises Unauthenticated; workers.errors.Unavailable if the API server is needed and away: a request that could
+        not be checked is never let through; redis.exceptions.RedisError if the broker is away.
         """
         if target is None:
             # As much work as one wrong token of a target whose Secret is in the cache.
@@ -144,16 +144,15 @@ class PushAuthenticator:
         raise refused
 
     async def _signed(self, target: PushTarget, request: PushRequest, wanted: Signature, made: bytes) -> Pusher:
-        """Returns the pusher of a signed request. Raises PushForbidden if it is another one's repetition."""
+        """Returns the pusher of a signed request; a repetition has the delivery that its signature first came with."""
         scheme, name = wanted.scheme, f"{wanted.scheme} {wanted.secret.name}/{wanted.secret.key}"
         if text := sender_events.challenge(scheme, request.body):
             return Pusher("signature", name, challenge=text)
         delivery = sender_events.event_of_delivery(scheme, request.headers, request.body, made)
         # A timestamp may lie ahead of our clock by the tolerance, too.
         seconds = REMEMBERED if scheme == "github" else 2 * wanted.tolerance_seconds
-        value, proof = sender_events.replay_value(delivery), SignatureProof(sender_events.digest(made), seconds)
-        if not await self._replays.first_or_same(target.uid, proof.digest, value, seconds):
-            raise PushForbidden("the request was sent before, as another delivery")
+        proof = SignatureProof(sender_events.digest(made), seconds)
+        delivery = await self._replays.first_delivery(target.uid, proof.digest, delivery, seconds)
         return Pusher("signature", name, delivery, proof)
 
     async def _texts(self, target: PushTarget, place: SecretKeySelector) -> AsyncIterator[str]:

@@ -59,7 +59,3 @@ class Unauthenticated(PenstockError):  # noqa: N818 - the HTTP status' name
     def __init__(self, reason: str, challenge: str = 'Bearer realm="penstock"') -> None:
         super().__init__(reason)
         self.challenge = challenge
-
-
-class PushForbidden(PenstockError):  # noqa: N818 - the HTTP status' name
-    """The sender is known, and the request is refused. The response is 403 with this text."""

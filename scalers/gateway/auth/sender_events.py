@@ -43,11 +43,6 @@ def challenge(scheme: SignatureScheme, body: bytes) -> str | None:
     return _text(fields.get("challenge")) if fields.get("type") == "url_verification" else None
 
 
-def replay_value(delivery: SignedDelivery) -> str:
-    """Returns a digest of the attributes that come from headers which the signature may not cover."""
-    return digest(f"{delivery.id}\n{delivery.type}".encode())
-
-
 def digest(text: bytes) -> str:
     """Returns a short text that names these bytes and does not show them."""
     return hashlib.sha256(text).hexdigest()[:32]

@@ -43,14 +43,16 @@ async def test_a_delivery_of_github_becomes_one_event_however_often_it_is_sent(r
         assert (status, answer["id"], answer["duplicate"]) == (202, "d-1", duplicate)
     [event] = await rig.accepted("issues")
     assert (event["type"], event["source"]) == ("com.github.issues.opened", "https://github.com/o/r")
+    # GitHub signs the body alone: two deliveries with one body are the first one, under whatever id.
+    for again in (delivered("d-2"), delivered("d-1", event="deployment")):
+        status, answer, _ = await rig.push("team/issues", headers=again, data=ISSUE)
+        assert (status, answer["id"], answer["duplicate"]) == (202, "d-1", True)
     forged: tuple[Mapping[str, str], ...] = (
-        delivered("d-2"),
-        delivered("d-1", event="deployment"),
         {**delivered("d-1"), "x-hub-signature-256": "sha256=" + "0" * 64},
         {name: text for name, text in delivered("d-1").items() if name != "x-hub-signature-256"},
     )
     statuses = [(await rig.push("team/issues", headers=each, data=ISSUE))[0] for each in forged]
-    assert statuses == [403, 403, 401, 401]
+    assert statuses == [401, 401]
     # Headers that the signature does not cover name no other event.
     more = {**delivered("d-1"), "ce-id": "x", "ce-source": "/x", "ce-type": "x", "ce-specversion": "1.0"}
     status, answer, _ = await rig.push("team/issues", headers={**more, "idempotency-key": "y"}, data=ISSUE)
