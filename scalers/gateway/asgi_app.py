@@ -93,8 +93,8 @@ class GatewayApp:
         raise refused(405, "method", "targets take POST and OPTIONS", headers={"Allow": "POST, OPTIONS"})
 
     async def _event(self, scope: Scope, receive: Receive) -> Answer:
-        if scope["method"] != "GET":
-            raise refused(405, "method", "events are read with GET", headers={"Allow": "GET"})
+        if scope["method"] not in ("GET", "HEAD"):
+            raise refused(405, "method", "events are read with GET", headers={"Allow": "GET, HEAD"})
         # An id may have any characters.
         id = scope["path"].split("/", 4)[4]
         return await self.handler.event(_head(scope), id, _query(scope).get("source"), receive)

@@ -173,6 +173,7 @@ async def test_an_event_that_cannot_be_waited_for_is_refused(rig: GatewayRig) ->
     ("POST", "/events/team/orders/1", 405),
     ("GET", "/events/team/orders/unknown", 404),
     ("GET", "/events/team/orders/line%0Aend", 404),
+    ("HEAD", "/events/team/orders/unknown", 404),
     ("POST", "/events/team", 404),
     ("POST", "/events/", 404),
     ("POST", "/events", 404),
@@ -186,8 +187,18 @@ async def test_paths_and_methods(method: str, path: str, status: int, rig: Gatew
     found, answer, headers = await rig.ask(method, path)
     assert found == status
     if status >= 400:
-        assert (headers["Content-Type"], answer["status"]) == ("application/problem+json", status)
-        assert answer["detail"]
+        assert headers["Content-Type"] == "application/problem+json"
+        # The answer to HEAD has no body.
+        assert answer is None if method == "HEAD" else answer["status"] == status and answer["detail"]
+
+
+async def test_the_state_of_an_event_is_there_for_head_too(rig: GatewayRig) -> None:
+    await rig.event_job("orders")
+    _, pushed, _ = await rig.push("team/orders", json={})
+    path = f"/events/team/orders/{pushed['id']}"
+    [_, told, by_get], [status, nothing, by_head] = await rig.ask("GET", path), await rig.ask("HEAD", path)
+    assert (status, nothing, by_head["Content-Length"]) == (200, None, by_get["Content-Length"])
+    assert told["id"] == pushed["id"]
 
 
 async def test_an_event_that_is_too_large_is_refused_while_it_comes(rig: GatewayRig) -> None:
