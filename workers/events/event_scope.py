@@ -10,12 +10,13 @@ from typing import Any
 
 import orjson
 
+from penstock import cloudevents
+
 #: Levels of lists and objects in data that are parsed. What is parsed is also written: orjson writes 254 levels.
 DEEPEST = 200
 
 #: A whole number that may have more than 64 bits.
 _LONG_NUMBER = re.compile(r"\d{19}")
-_JSON = re.compile(r"(application|text)/json|[^/;]+/[^/;]+\+json", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class EventScope:
     def _is_json(self, raw: str | bytes) -> bool:
         media = self.fields.get("datacontenttype", "").partition(";")[0].strip()
         if media:
-            return bool(_JSON.fullmatch(media))
+            return cloudevents.is_json(media)
         return isinstance(raw, str) and raw.lstrip()[:1] in ("{", "[")
 
     @cached_property

@@ -203,6 +203,8 @@ def test_any_data_give_a_text_or_fail(data: Any, text: str) -> None:
 @cases(
     ("JSON by its media type", {"datacontenttype": "application/json; charset=utf-8", "data": "7"}, 7),
     ("JSON by a suffix", {"datacontenttype": "application/Vnd.x+JSON", "data": "[1]"}, [1]),
+    # As the gateway and penstock.client read it, or a Job would get an object as a text in quotes.
+    ("a suffix alone", {"datacontenttype": "order+json", "data": "[1]"}, [1]),
     ("an object without a media type", {"data": ' {"a": 1}'}, {"a": 1}),
     ("a list without a media type", {"data": "[1]"}, [1]),
     ("a number without a media type", {"data": "7"}, "7"),
