@@ -113,7 +113,11 @@ class RabbitMQ(ProtectedCertificates, WebSource):
     )
     activation_value: float = parameter(0.0, sources=(_M,), description="the trigger is active above this value")
     vhost_name: str | None = parameter(None, sources=(_M, _A), description="virtual host, instead of the one in `host`")
-    use_regex: bool = parameter(False, sources=(_M,), description="`queueName` is a regular expression (HTTP only)")
+    use_regex: bool = parameter(
+        False,
+        sources=(_M,),
+        description="`queueName` is a regular expression (HTTP only); queues not counted yet are left out",
+    )
     operation: Literal["sum", "avg", "max"] = parameter(
         "sum", sources=(_M,), description="`useRegex`: how the queues become one number"
     )
@@ -282,5 +286,20 @@ class RabbitMQ(ProtectedCertificates, WebSource):
                 return Depth.of(found, ready_only=self.exclude_unacknowledged)
             if found.get("page_count", 1) > 1:
                 raise SourceError(f"{self.server}: more than pageSize={self.page_size} queues match")
-            depths = [Depth.of(queue, ready_only=self.exclude_unacknowledged) for queue in found["items"]]
+            depths = self._counted(found["items"])
         return Depth.together(depths, self.operation, whole="integer-average" in self.quirks)
+
+    def _counted(self, queues: Sequence[Object]) -> list[Depth]:
+        """Returns the depths of the queues that were counted. Raises SourceError if there are queues and none was.
+
+        Where queues come and go there is always a new one, and the others must not be unknown for its sake.
+        """
+        counted, new = [], None
+        for queue in queues:
+            try:
+                counted.append(Depth.of(queue, ready_only=self.exclude_unacknowledged))
+            except SourceError as error:
+                new = error
+        if new and not counted:
+            raise new
+        return counted

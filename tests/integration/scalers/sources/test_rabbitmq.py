@@ -57,12 +57,20 @@ def test_kedas_average_is_a_whole_number_of_messages(quirks: tuple[str, ...], me
     assert asked.depth(orjson.dumps({"items": [*queues]})) == Depth(messages, 1.0, 0.0)
 
 
-@for_each({}, {"useRegex": "true"})
-def test_a_new_queue_that_was_not_counted_yet_is_unknown_and_named(metadata: dict[str, str]) -> None:
-    new = {"name": "fresh", "state": "running"}
-    body = {"items": [{"name": "work", "messages": 3}, new]} if metadata else new
+NEW = {"name": "fresh", "state": "running"}
+
+
+@for_each(({}, NEW), ({"useRegex": "true"}, {"items": [NEW]}))
+def test_a_new_queue_that_was_not_counted_yet_is_unknown_and_named(metadata: dict[str, str], body: Any) -> None:
     with pytest.raises(SourceError, match="queue fresh: the management plugin has not counted its messages yet"):
         scaler("http://rabbit/", **metadata).depth(orjson.dumps(body))
+
+
+@for_each(("sum", 8), ("avg", 4), ("max", 5))
+def test_a_new_queue_does_not_hide_those_that_were_counted(operation: str, messages: float) -> None:
+    queues = [{"name": "a", "messages": 3}, NEW, {"name": "b", "messages": 5}]
+    asked = scaler("http://rabbit/", useRegex="true", operation=operation)
+    assert asked.depth(orjson.dumps({"items": queues})).messages == messages
 
 
 @for_each(b"[]", b'{"page": 1}', b'{"items": [7]}')
