@@ -262,6 +262,20 @@ async def test_a_parked_event_is_pushed_to_the_dead_letter_channel_once(job: Pol
     assert orjson.loads(event["data"]) == event_of("1", data="x")
 
 
+async def test_a_dead_letter_channel_without_a_taker_grows_to_a_bound(job: PolledEventJob) -> None:
+    job.spec = spec_of(deadLetter={"channel": "failures"})
+    failures = KEYS.channel("default", "failures")
+    async with job.client.pipeline(transaction=False) as pipeline:
+        for _ in range(9_999):
+            pipeline.xadd(failures, {"id": "x"})
+        await pipeline.execute()
+    await job.push("1", "2")
+    await job.poll(2)
+    await job.settle("parked", "1", "2", limit=2)
+    assert sorted(await job.ids("parked")) == ["1", "2"]
+    assert await job.client.xlen(failures) == 10_000
+
+
 async def test_a_parked_event_that_tells_of_one_is_not_pushed_on(job: PolledEventJob) -> None:
     job.spec = spec_of(deadLetter={"channel": "orders"})
     await job.push("1")
