@@ -1,5 +1,7 @@
 """One number out of a document: JSON, YAML and XML by a path, Prometheus' text by selector."""
 
+import codecs
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -22,14 +24,28 @@ LARGEST_YAML = 256 << 10
 def from_json(body: bytes, path: str) -> float | None:
     """The number, or the text that is a quantity (``1k``), at a path; None for null. Raises SourceError."""
     try:
-        found = json_path.find(orjson.loads(body), json_path.parse(path))
-    except orjson.JSONDecodeError:
-        raise SourceError("the answer is not JSON") from None
+        found = json_path.find(_json(body), json_path.parse(path))
     except ValueError as error:
         raise SourceError(f"{path}: {error}") from None
     if found is json_path.MISSING:
         raise SourceError(f"there is nothing at {path}")
     return number(found, path)
+
+
+def _json(body: bytes) -> Any:
+    """Returns a JSON document. Raises SourceError.
+
+    KEDA reads no more of an answer than the path needs. So what else stands in it may be what strict readers refuse and
+    servers write: NaN, control characters, bytes that are not UTF-8, and a byte order mark before it.
+    """
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        text = body.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        raise SourceError("the answer is not JSON") from None
 
 
 def check(format: str, location: str) -> None:
