@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import aiohttp
 from pydantic import SecretStr, model_validator
@@ -229,7 +229,7 @@ class WebSource(Certificates):
     @model_validator(mode="after")
     def _speaks(self) -> Self:
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
             raise ParameterError(self.url_parameter, "must be a URL such as https://metrics.example:9090")
         for mode in self.auth_modes:
             if mode not in _MODES:
@@ -459,6 +459,14 @@ def without_user(url: str) -> str:
     """Returns the URL without user and password, which would end up in messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Returns whether the port of a URL, if it names one, is one."""
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
 
 
 def _login_of(url: str) -> tuple[str, str]:

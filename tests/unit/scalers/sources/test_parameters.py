@@ -228,6 +228,8 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     "prometheus": {
         "no URL": ({"serverAddress": "nowhere"}, "serverAddress", "must be a URL"),
         "no HTTP": ({"serverAddress": "ftp://x"}, "serverAddress", "must be a URL"),
+        "no port": ({"serverAddress": "http://x:99999"}, "serverAddress", "must be a URL"),
+        "a word as port": ({"serverAddress": "http://x:web"}, "serverAddress", "must be a URL"),
         "unknown mode": ({"authModes": "magic"}, "authModes", "magic is none of"),
         "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
         "a certificate over http": ({"authModes": "tls", **SHOWN}, "authModes", "tls needs a URL with https"),
