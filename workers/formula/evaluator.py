@@ -7,12 +7,12 @@ closures together is bounded.
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workers.errors import PenstockError
 
-#: Most elements that all closures of one evaluation may visit, because nested closures multiply.
+#: Most elements that all closures and ranges of one evaluation may visit, because nested closures multiply.
 MOST_ELEMENTS = 10_000
 
 Value = float | int | bool | str | list[Any] | None
@@ -24,21 +24,21 @@ class FormulaError(PenstockError):
 
 @dataclass(slots=True)
 class _Budget:
-    """Elements that closures may still visit."""
+    """Elements that closures may still visit, and ranges have."""
 
     left: int = MOST_ELEMENTS
 
     def take(self, number: int) -> None:
         self.left -= number
         if self.left < 0:
-            raise FormulaError(f"the formula's closures visit more than {MOST_ELEMENTS} elements")
+            raise FormulaError(f"the formula's closures and ranges visit more than {MOST_ELEMENTS} elements")
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaScope:
-    """Values by name, and the current element of a closure."""
+    """Values by name, of triggers and of ``let``, and the current element of a closure."""
 
-    values: Mapping[str, float | None]
+    values: Mapping[str, Value]
     element: Value = None
     budget: _Budget = field(default_factory=_Budget)
 
@@ -114,6 +114,11 @@ def coalescing(nodes: Sequence[Node]) -> Node:
     return value
 
 
+def binding(name: str, value: Node, body: Node) -> Node:
+    """Returns the body's node, in which the name has this value."""
+    return lambda scope: body(replace(scope, values={**scope.values, name: value(scope)}))
+
+
 def signed(sign: str, node: Node) -> Node:
     if sign == "!":
         return lambda scope: not _truth(node(scope))
@@ -130,6 +135,8 @@ def chain(first: Node, rest: Sequence[tuple[str, Node]]) -> Node:
                 found = _truth(found) and _truth(node(scope))
             elif sign == "||":
                 found = _truth(found) or _truth(node(scope))
+            elif sign == "..":
+                found = _range(found, node(scope), scope.budget)
             else:
                 found = _OPERATIONS[sign](found, node(scope))
         return found
@@ -149,7 +156,7 @@ def over(name: str, items: Node, closure: Node) -> Node:
     def value(scope: FormulaScope) -> Value:
         listed = _listed(items(scope))
         scope.budget.take(len(listed))
-        return function([closure(FormulaScope(scope.values, each, scope.budget)) for each in listed])
+        return function(listed, [closure(FormulaScope(scope.values, each, scope.budget)) for each in listed])
 
     return value
 
@@ -162,12 +169,18 @@ def _divided(left: Value, right: Value) -> float:
 
 
 def _remainder(left: Value, right: Value) -> int:
-    first, second = _whole(left), _whole(right)
+    first, second = _whole(left, "%"), _whole(right, "%")
     if second == 0:
         raise FormulaError("the formula divides by zero")
     # The remainder has the sign of the first number, as in expr; Python's has that of the second.
     rest = abs(first) % abs(second)
     return rest if first >= 0 else -rest
+
+
+def _range(left: Value, right: Value, budget: _Budget) -> list[Any]:
+    first, last = _whole(left, ".."), _whole(right, "..")
+    budget.take(max(0, last - first + 1))
+    return list(range(first, last + 1))
 
 
 def _power(left: Value, right: Value) -> float:
@@ -178,6 +191,9 @@ def _power(left: Value, right: Value) -> float:
 
 
 def _equal(left: Value, right: Value) -> bool:
+    # Names make lists of lists whose size is exponential in the length of the formula.
+    if any(isinstance(each, list) for side in (left, right) if isinstance(side, list) for each in side):
+        raise FormulaError("lists of lists are not compared")
     return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
@@ -227,15 +243,16 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "median": lambda *values: float(statistics.median(_numbers(values))),
 }
 
-#: Functions of a list, by name; their argument is the list of the closure's values.
-OVER_LISTS: Mapping[str, Callable[[list[Value]], Value]] = {
-    "sum": lambda values: sum(_real(each) for each in values),
-    "count": lambda values: sum(_truth(each) for each in values),
-    "all": lambda values: all(_truth(each) for each in values),
-    "any": lambda values: any(_truth(each) for each in values),
-    "none": lambda values: not any(_truth(each) for each in values),
-    "one": lambda values: sum(_truth(each) for each in values) == 1,
-    "map": lambda values: values,
+#: Functions of a list, by name; their arguments are the list and the closure's values of its elements.
+OVER_LISTS: Mapping[str, Callable[[list[Value], list[Value]], Value]] = {
+    "sum": lambda _, values: sum(_real(each) for each in values),
+    "count": lambda _, values: sum(_truth(each) for each in values),
+    "all": lambda _, values: all(_truth(each) for each in values),
+    "any": lambda _, values: any(_truth(each) for each in values),
+    "none": lambda _, values: not any(_truth(each) for each in values),
+    "one": lambda _, values: sum(_truth(each) for each in values) == 1,
+    "map": lambda _, values: values,
+    "filter": lambda items, values: [each for each, fits in zip(items, values, strict=True) if _truth(fits)],
 }
 
 
@@ -245,10 +262,10 @@ def _real(value: Value) -> float | int:
     return value
 
 
-def _whole(value: Value) -> int:
+def _whole(value: Value, sign: str) -> int:
     given = _real(value)
     if not isinstance(given, int):
-        raise FormulaError(f"% needs whole numbers, as int(...) makes them, not {given:g}")
+        raise FormulaError(f"{sign} needs whole numbers, as int(...) makes them, not {given:g}")
     return given
 
 

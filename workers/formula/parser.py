@@ -1,7 +1,8 @@
 """Parser of formulas.
 
 The language is the part of expr that formulas use: arithmetic, comparison, logic, ``a ? b : c``, ``a ?? b``, lists,
-functions, and closures over a list (``count([a, b], {# > 1})``). The parser turns a text into a tree of nodes, which
+ranges, functions, closures over a list (``count([a, b], {# > 1})``), pipes (``a | max(b)``), names of parts
+(``let c = a + b; c / 2``) and comments. The parser turns a text into a tree of nodes, which
 `evaluator` builds and evaluates.
 """
 
@@ -48,16 +49,18 @@ def parse(text: str) -> Formula:
 
 
 _TOKEN = re.compile(
-    r"""\s+
-    |(?P<number>(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
+    r"""\s+|//[^\n]*|/\*[\s\S]*?\*/
+    |(?P<number>(?:[0-9][0-9_]*(?:\.(?!\.)[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
     |(?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
     |(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-    |(?P<sign>\?\?|\*\*|==|!=|<=|>=|&&|\|\||[-+*/%^<>!?:,#(){}\[\]])""",
+    |(?P<sign>\?\?|\*\*|==|!=|<=|>=|&&|\|\||\.\.|[-+*/%^<>!?:;=|,#(){}\[\]])""",
     re.VERBOSE,
 )
-_WORDS = {"and": "&&", "or": "||", "not": "!", "in": "in"}
+_WORDS = {"and": "&&", "or": "||", "not": "!", "in": "in", "let": "let"}
 #: Binary operators: those of `_Parser._LEVELS` and the powers.
-_OPERATORS = frozenset({"||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "!", "+", "-", "*", "/", "%", "**", "^"})
+_OPERATORS = frozenset(
+    {"||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "!", "..", "+", "-", "*", "/", "%", "**", "^"}
+)
 _LITERALS: Mapping[str, Value] = {"true": True, "false": False, "nil": None}
 
 
@@ -86,13 +89,14 @@ class _Parser:
     """A recursive descent parser; operators of the lowest precedence come first."""
 
     #: Left-associative operators by rising precedence.
-    _LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
+    _LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("..",), ("+", "-"), ("*", "/", "%"))
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self._tokens = tokens
         self._place = 0
         self._depth = 0
         self._closures = 0
+        self._locals: set[str] = set()
         self.names: set[str] = set()
 
     @property
@@ -106,17 +110,49 @@ class _Parser:
 
     def ternary(self) -> Node:
         with self._deeper():
-            condition = self._binary(0)
+            if self._takes("let"):
+                return self._let()
+            condition = self._piped()
             if not self._takes("?"):
                 return condition
             then = self.ternary()
             self._expect(":")
             return evaluator.choice(condition, then, self.ternary())
 
-    def _binary(self, level: int) -> Node:
+    def _let(self) -> Node:
+        """Parses ``let name = value; formula``; the name has a meaning in that formula alone."""
+        token = self._tokens[self._place]
+        if token.kind != "name":
+            raise self.error("a name")
+        known = {*_LITERALS, *evaluator.FUNCTIONS, *evaluator.OVER_LISTS, *self._locals}
+        if (name := token.text) in known:
+            raise FormulaError(f"position {token.at + 1} of the formula: {name[:40]} has a meaning already")
+        self._place += 1
+        self._expect("=")
+        value = self.ternary()
+        self._expect(";")
+        self._locals.add(name)
+        node = evaluator.binding(name, value, self.ternary())
+        self._locals.discard(name)
+        return node
+
+    def _piped(self) -> Node:
+        """Parses pipes: the first argument of each function is what stands before its pipe."""
+        node = self._binary(0)
+        while self._takes("|"):
+            token = self._tokens[self._place]
+            if token.kind != "name":
+                raise self.error("a function")
+            self._place += 1
+            self._expect("(")
+            node = self._binary(0, self._call(token, node))
+        return node
+
+    def _binary(self, level: int, known: Node | None = None) -> Node:
+        """Parses operators from this level on. known: the first operand, if it is parsed already."""
         if level == len(self._LEVELS):
-            return self._unary()
-        first = self._binary(level + 1)
+            return self._unary(known)
+        first = self._binary(level + 1, known)
         rest: list[tuple[str, Node]] = []
         while sign := self._operator(self._LEVELS[level]):
             rest.append((sign, self._binary(level + 1)))
@@ -128,9 +164,9 @@ class _Parser:
             return "not in"
         return self._one_of(signs)
 
-    def _coalesced(self) -> Node:
+    def _coalesced(self, known: Node | None) -> Node:
         """Parses ``??``, which has the highest precedence; another operator after it needs parentheses."""
-        nodes = [self._primary()]
+        nodes = [known or self._primary()]
         while self._takes("??"):
             nodes.append(self._unary() if any(self._upcoming((sign,)) for sign in "-+!") else self._primary())
         if len(nodes) == 1:
@@ -140,11 +176,11 @@ class _Parser:
             raise FormulaError(f"position {token.at + 1} of the formula: put what ?? belongs to into parentheses")
         return evaluator.coalescing(nodes)
 
-    def _unary(self) -> Node:
+    def _unary(self, known: Node | None = None) -> Node:
         with self._deeper():
-            if sign := self._one_of(("-", "+", "!")):
+            if known is None and (sign := self._one_of(("-", "+", "!"))):
                 return evaluator.signed(sign, self._unary())
-            base = self._coalesced()
+            base = self._coalesced(known)
             if self._one_of(("**", "^")):
                 return evaluator.chain(base, [("**", self._unary())])
             return base
@@ -175,16 +211,19 @@ class _Parser:
             return self._call(token)
         if token.text in _LITERALS:
             return evaluator.constant(_LITERALS[token.text])
-        self.names.add(token.text)
+        if token.text not in self._locals:
+            self.names.add(token.text)
         return evaluator.variable(token.text)
 
-    def _call(self, token: _Token) -> Node:
+    def _call(self, token: _Token, piped: Node | None = None) -> Node:
+        """Parses a call from behind its parenthesis on. piped: its first argument, if a pipe leads to it."""
         if token.text in evaluator.FUNCTIONS:
-            return evaluator.calling(token.text, self._until(")"))
+            return evaluator.calling(token.text, [*([piped] if piped else ()), *self._until(")")])
         if token.text not in evaluator.OVER_LISTS:
             raise FormulaError(f"position {token.at + 1} of the formula: there is no function {token.text[:40]}")
-        items = self.ternary()
-        closure = self._closure() if self._takes(",") else evaluator.element
+        items = piped or self.ternary()
+        more = not self._upcoming((")",)) if piped else self._takes(",")
+        closure = self._closure() if more else evaluator.element
         self._expect(")")
         return evaluator.over(token.text, items, closure)
 

@@ -65,6 +65,24 @@ VALUES = {"a": 6.0, "b": 4.0, "gone": None}
     ("as deep as may be", "(" * 31 + "a" + ")" * 31, 6),
     ("as long as may be", "1" + "+1" * 4_999 + " ", 5_000),
     ("forms of numbers", "1_000 + .5 + 1e3", 2000.5),
+    ("a name for a part", "let c = a + b; c > 5 ? c : 0", 10),
+    ("names for parts of parts", "let c = a + b; let d = c * 2; d - c", 10),
+    ("a name in parentheses alone", "(let c = 1; c) + a", 7),
+    ("a name of a list", "let all_ = [a, b]; sum(all_) / len(all_)", 5),
+    ("a name in a closure", "let c = 5; count([a, b], {# > c})", 1),
+    ("a pipe", "a | max(b, 9)", 9),
+    ("a pipe takes all before it", "a + b | max(1) ", 10),
+    ("a pipe into a closure", "[a, b] | filter(# > 5) | sum()", 6),
+    ("what follows a pipe", "a | max(b) > 5 ? 1 : 0", 1),
+    ("a pipe and stronger operators", "b | min(a) ** 2 + 1", 17),
+    ("instead of nothing behind a pipe", "a | max(b) ?? 1", 6),
+    ("a range", "sum(1..4)", 10),
+    ("a range of one, and an empty one", "len(3..3) + len(3..2)", 1),
+    ("in a range", "b in 1..5 ? 1 : 0", 1),
+    ("a range is weaker than a sum", "len(1 .. 2 + 3)", 5),
+    ("a number with a dot is no range", "1.5 + 1.", 2.5),
+    ("those that fit", "len(filter([a, b, gone], {# != nil}))", 2),
+    ("comments", "a // the queue\n + /* and\nthe other */ b", 10),
     ("a list of answers", "len(map([a, b], {# > 5 ? 1 : 0}))", 2),
 )
 def test_results(text: str, result: float | None) -> None:
@@ -88,6 +106,16 @@ def test_results(text: str, result: float | None) -> None:
     ("powers of powers", "2" + "**2" * 200, "nested deeper"),
     ("too long", "a" * 10_001, "longer than"),
     ("a number too long", "9" * 5_000, "position 1"),
+    ("a name without a value", "let c; c", "expected '='"),
+    ("a name without an end", "let c = a", "expected ';'"),
+    ("a name that is a number", "let 1 = a; a", "expected a name"),
+    ("a name twice", "let c = a; let c = b; c", "position 16 of the formula: c has a meaning already"),
+    ("a name of a function", "let max = a; max", "max has a meaning already"),
+    ("a name of a constant", "let nil = a; nil", "nil has a meaning already"),
+    ("a pipe into a value", "a | b", "expected '\\('"),
+    ("a pipe into nothing", "a | ", "expected a function"),
+    ("a range behind ??", "gone ?? 1 .. 2", "into parentheses"),
+    ("as many names as levels", "let c = 1;" * 33 + "c", "has a meaning already|nested deeper"),
 )
 def test_texts_that_are_no_formulas(text: str, why: str) -> None:
     with pytest.raises(FormulaError, match=why):
@@ -114,6 +142,11 @@ def test_texts_that_are_no_formulas(text: str, why: str) -> None:
     ("of nothing", "max([])", "no numbers"),
     ("too few arguments", "abs()", "no result"),
     ("a list is needed", "sum(a)", "a list is needed"),
+    ("a range of what is not whole", "sum(1 .. a)", "whole numbers"),
+    ("a large range", "len(1..100_000_000_000)", "more than 10000 elements"),
+    ("a range of numbers too large", f"len({'9' * 400} .. {'9' * 401})", "more than 10000 elements"),
+    ("lists of lists", "let c = [[a]]; c == [[a]] ? 1 : 0", "lists of lists"),
+    ("a name that has gone", "(let c = 1; c) + c", "no trigger named c"),
 )
 def test_formulas_without_a_result(text: str, why: str) -> None:
     with pytest.raises(FormulaError, match=why):
@@ -122,6 +155,7 @@ def test_formulas_without_a_result(text: str, why: str) -> None:
 
 def test_the_variables_are_known() -> None:
     assert parser.parse("a > 1 ? sum([b, a], {# + c}) : nil").names == {"a", "b", "c"}
+    assert parser.parse("let c = a; c + b").names == {"a", "b"}
 
 
 def test_a_long_chain_is_no_deep_nest() -> None:
@@ -137,8 +171,26 @@ def test_closures_in_closures_are_bounded() -> None:
         parser.parse(text).value({})
 
 
-SIGNS = [*"()[]{}#,?:+-*/%^!<>=. ", "??", "**", "&&", "||"]
-WORDS = ["in", "not", "a", "b", "gone", "nil", "true", "sum", "count", "map", "max", "float", "int", "len", "median"]
+SIGNS = [*"()[]{}#,?:+-*/%^!<>=. ;|", "??", "**", "&&", "||", "..", "let c = "]
+WORDS = [
+    "in",
+    "c",
+    "filter",
+    "not",
+    "a",
+    "b",
+    "gone",
+    "nil",
+    "true",
+    "sum",
+    "count",
+    "map",
+    "max",
+    "float",
+    "int",
+    "len",
+    "median",
+]
 ODD = ["1", "0", "2.5", "1e300", "'x'", "__import__", "é", "²"]
 PIECES = st.sampled_from([*SIGNS, *WORDS, *ODD])
 
