@@ -62,6 +62,16 @@ def _password(file: Path) -> str:
     return password
 
 
+def _named(value: Any, info: ValidationInfo) -> Any:
+    """Returns the setting's default for an empty text, which names nothing, as in an empty KUBECONFIG."""
+    return value or Settings.model_fields[info.field_name or ""].default
+
+
+#: Part of the choice of a cluster, which an empty variable does not make. Files of secrets and certificates stay as
+#: they are written: without them a process would be less strict than it was told to be.
+Named = BeforeValidator(_named)
+
+
 def _readable(file: Path | None) -> Path | None:
     if file is not None:
         _password(file)
@@ -119,8 +129,12 @@ class Settings(BaseSettings):
     broker_cert: Path | None = Field(None, description="file of the certificate to show that server")
     broker_key: Path | None = Field(None, description="file of that certificate's key", validate_default=True)
     prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9._-]+$", description="first part of every key in the broker")
-    kubeconfig: Path | None = Field(None, description="kubeconfig file; without one KUBECONFIG, then the pod's account")
-    context: str | None = Field(None, description="context of the kubeconfig; without one its current context")
+    kubeconfig: Annotated[Path | None, Named] = Field(
+        None, description="kubeconfig file; without one KUBECONFIG, then the pod's account"
+    )
+    context: Annotated[str | None, Named] = Field(
+        None, description="context of the kubeconfig; without one its current context"
+    )
     namespaces: Names = Field((), description="namespaces to watch, comma separated; empty means all")
     cluster_scoped: bool = Field(
         True,
@@ -283,7 +297,9 @@ class Settings(BaseSettings):
         description="export traces of events by OTLP/HTTP, as the variables OTEL_* say; needs the extra tracing",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="lowest level that is logged")
-    home: Path = Field(Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig")
+    home: Annotated[Path, Named] = Field(
+        Path(".penstock"), description="folder for the embedded broker, cluster, logs and kubeconfig"
+    )
     pods: int = Field(
         0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4 per node"
     )

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 PREFIX = "PENSTOCK_"
 FOREIGN = ("PENSTOCK_TEST_", "PENSTOCK_VOLUME_", "PENSTOCK_MOUNT_", "PENSTOCK_READY_FILE")
 
+#: Settings that choose a cluster by a path.
+_PATHS = ("kubeconfig", "home")
 
 #: The heading above the generated flags in a command's help.
 HEADING = "Settings (each also a PENSTOCK_* variable, see `penstock settings`)"
@@ -81,6 +83,10 @@ def load(flags: Mapping[str, Any] | None = None) -> "Settings":
     from workers.settings import Settings
 
     given = {name: value for name, value in (flags or {}).items() if value is not None}
+    for name in _PATHS:
+        # A variable of a script that is not set must not choose another cluster.
+        if given.get(name) == "":
+            raise UserError(f"{flag(name)}: must not be empty")
     try:
         return Settings(**given)
     except ValidationError as error:

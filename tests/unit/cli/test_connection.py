@@ -50,6 +50,13 @@ def test_the_first_that_is_named_is_taken(
     )
 
 
+def test_an_empty_variable_names_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig(tmp_path / ".penstock" / "kubeconfig")
+    monkeypatch.setenv("PENSTOCK_KUBECONFIG", "")
+    monkeypatch.setenv("PENSTOCK_HOME", "")
+    assert api_connection.target().kubeconfig == Path(".penstock/kubeconfig")
+
+
 @cases(
     ("the current context's", {}, "one"),
     ("the named context's", {"context": "b"}, "two"),

@@ -60,8 +60,9 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default(monkeypatch
     ("another setting that counts", {"PENSTOCK_TIMEOUT": "3"}, {"home": "h"}),
     ("another setting", {"PENSTOCK_LEASE": "20"}, {"context": "c"}),
     ("no setting", {"PENSTOCK_LAESE": "20", "PENSTOCK_TEST_REDIS": "x"}, {"context": "c"}),
-    ("an empty flag", {}, {"kubeconfig": ""}),
+    ("an empty flag", {}, {"context": ""}),
     ("an empty variable", {"PENSTOCK_CONTEXT": ""}, {}),
+    ("an empty path", {"PENSTOCK_KUBECONFIG": "", "PENSTOCK_HOME": ""}, {}),
 )
 def test_a_command_that_asks_an_api_server_has_the_settings_of_all(
     variables: dict[str, str], flags: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -71,6 +72,18 @@ def test_a_command_that_asks_an_api_server_has_the_settings_of_all(
     found = options.load_of_client({"kubeconfig": None, "context": None, "home": None, **flags})
     settings = options.load(flags)
     assert dataclasses.asdict(found) == {name: getattr(settings, name) for name in dataclasses.asdict(found)}
+
+
+def test_an_empty_variable_chooses_no_cluster_and_an_empty_flag_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_KUBECONFIG", "")
+    monkeypatch.setenv("PENSTOCK_CONTEXT", "")
+    monkeypatch.setenv("PENSTOCK_HOME", "")
+    settings = options.load()
+    assert (settings.kubeconfig, settings.context, settings.home) == (None, None, Path(".penstock"))
+    for name in ("kubeconfig", "home"):
+        for load in (options.load, options.load_of_client):
+            with pytest.raises(UserError, match=f"^--{name}: must not be empty$"):
+                load({name: ""})
 
 
 def test_a_command_that_asks_an_api_server_names_a_wrong_variable_of_any_setting(
