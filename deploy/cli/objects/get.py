@@ -1,6 +1,7 @@
 """``penstock get``: objects as the server's tables, or as YAML, JSON and names."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -198,51 +199,67 @@ async def show_tables(
     cluster: "Cluster", queries: Sequence[Query], how: TablePrinter, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Prints the tables of all queries, one per kind, and with --watch every later change."""
-    refused: list[ClusterError] = []
-    empty = True
-    nothing: list[Query] = []
+    answered, refused = await answers(cluster, queries, TABLE, missing_is_fine=missing_is_fine)
     several = len({query.resource for query in queries}) > 1
-    for index, query in enumerate(queries):
-        try:
-            answer = await pages(cluster, query, TABLE)
-        except (NotFound, Forbidden) as error:
-            refused += _told(query, error, missing_is_fine=missing_is_fine)
-            continue
-        if query.resource.kind.plural == "events":
-            # The API server lists them by name.
-            answer["rows"] = sorted(answer.get("rows") or (), key=lambda row: version_of(row.get("object") or {}))
-        prefix = query.resource.id if several else ""
-        header, rows = cells(answer, how, prefix=prefix, namespaced=query.resource.kind.namespaced)
-        if rows:
-            again = not empty and query.resource == queries[index - 1].resource
-            if several and not empty and not again:
+    columns: list[int] = []
+    # Objects that were named one by one are rows of one table.
+    for resource, group in itertools.groupby(answered, key=lambda each: each[0].resource):
+        prefix = resource.id if several else ""
+        tables = [
+            cells(_ordered(query, answer), how, prefix=prefix, namespaced=resource.kind.namespaced)
+            for query, answer in group
+        ]
+        header, rows = tables[0][0], [row for _, rows in tables for row in rows]
+        if rows or watch:
+            if columns:
                 output.say()
-            columns = _print(header, rows, headers=how.headers and not again)
-            empty = False
-        else:
-            nothing.append(query)
-            columns = [len(title) for title in header]
-            if watch:
-                _print(header, [], headers=how.headers)
-        if watch:
-            await _follow(cluster, query, how, answer, columns)
+            columns = _print(header, rows, headers=how.headers)
     raise_last(refused)
-    if not watch and not any(query.name for query in queries):
-        # Of a category most kinds are empty.
-        told = nothing if len(nothing) == len(queries) else [query for query in nothing if not query.category]
-        for namespace in dict.fromkeys(query.namespace for query in told):
-            kinds = [
-                query.resource.kind.plural for query in told if query.namespace == namespace and not query.category
-            ]
-            where = f" in namespace {namespace}" if namespace else ""
-            output.note(f"No {', '.join(kinds) if kinds and len(queries) > 1 else 'resources'} found{where}.")
+    if watch:
+        for query, answer in answered:
+            await _follow(cluster, query, how, answer, columns)
+    elif not any(query.name for query in queries):
+        _tell_empty(queries, [query for query, answer in answered if not (answer.get("rows") or answer.get("items"))])
 
 
-def _told(query: Query, error: NotFound | Forbidden, *, missing_is_fine: bool) -> list[ClusterError]:
-    """Returns the error if it is to be told after all queries; raises the one of a user that no query will know."""
-    if error.status == 401:
-        raise error
-    return [] if query.name and missing_is_fine and isinstance(error, NotFound) else [error]
+def _ordered(query: Query, answer: Object) -> Object:
+    """Returns a list of Events in the order of their last change; the API server lists them by name."""
+    if query.resource.kind.plural != "events" or not answer.get("rows"):
+        return answer
+    return {**answer, "rows": sorted(answer["rows"], key=lambda row: version_of(row.get("object") or {}))}
+
+
+def _tell_empty(queries: Sequence[Query], empty: Sequence[Query]) -> None:
+    # Of a category most kinds are empty.
+    told = empty if len(empty) == len(queries) else [query for query in empty if not query.category]
+    for namespace in dict.fromkeys(query.namespace for query in told):
+        kinds = [query.resource.kind.plural for query in told if query.namespace == namespace and not query.category]
+        where = f" in namespace {namespace}" if namespace else ""
+        output.note(f"No {', '.join(kinds) if kinds and len(queries) > 1 else 'resources'} found{where}.")
+
+
+async def answers(
+    cluster: "Cluster",
+    queries: Sequence[Query],
+    headers: Mapping[str, str] | None = None,
+    *,
+    missing_is_fine: bool = False,
+) -> tuple[list[tuple[Query, Object]], list[ClusterError]]:
+    """Returns the answers to the queries, and the errors of those that have none, which are told after the answers.
+
+    Raises Forbidden for a user whom the cluster does not know, as no query would be answered.
+    """
+    answered: list[tuple[Query, Object]] = []
+    refused: list[ClusterError] = []
+    for query in queries:
+        try:
+            answered.append((query, await pages(cluster, query, headers)))
+        except (NotFound, Forbidden) as error:
+            if error.status == 401:
+                raise
+            if not (query.name and missing_is_fine and isinstance(error, NotFound)):
+                refused.append(error)
+    return answered, refused
 
 
 def raise_last(errors: Sequence[ClusterError]) -> None:
@@ -367,20 +384,12 @@ async def show_objects(
     cluster: "Cluster", queries: Sequence[Query], shape: OutputShape, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Prints the objects of all queries; several become one `List`, as kubectl writes it."""
-    found: list[tuple[discovery.DiscoveredKind, Object]] = []
-    refused: list[ClusterError] = []
-    version = ""
-    for query in queries:
-        try:
-            answer = await pages(cluster, query)
-        except (NotFound, Forbidden) as error:
-            refused += _told(query, error, missing_is_fine=missing_is_fine)
-            continue
-        version = answer["metadata"].get("resourceVersion", "")
-        kind = query.resource.kind
-        found += [
-            (query.resource, {**kind.type_meta, **item}) for item in ([answer] if query.name else answer["items"])
-        ]
+    answered, refused = await answers(cluster, queries, missing_is_fine=missing_is_fine)
+    found = [
+        (query.resource, {**query.resource.kind.type_meta, **item})
+        for query, answer in answered
+        for item in ([answer] if query.name else answer["items"])
+    ]
     if shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
         for resource, body in found:
             output.say(shape.write(body, resource))
@@ -388,7 +397,8 @@ async def show_objects(
         whole = {"apiVersion": "v1", "kind": "List", "items": [shape.trimmed(body) for _, body in found]}
         output.say(output.as_json(whole) if shape.form == "json" else output.as_yaml(whole))
     raise_last(refused)
-    if watch:
+    if watch and answered:
+        version = answered[0][1]["metadata"].get("resourceVersion", "")
         async for event in changes(cluster, queries[0], version):
             if shape.form == "yaml":
                 output.say("---")

@@ -118,6 +118,18 @@ def test_a_missing_object_is_an_error_in_the_servers_words_after_the_others_are_
     assert penstock("get", "pods", "a", "--ignore-not-found").code == 0
 
 
+def test_named_objects_are_one_table_also_behind_a_missing_one(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(JOB, "a")
+    cluster.add(POD, "c")
+    cluster.add(POD, "long-name")
+    printed = penstock("get", "job/a", "pod/b", "pod/c", "pod/long-name")
+    assert printed.out.splitlines() == [
+        *("NAME          STATUS", "job.batch/a   Running", ""),
+        *("NAME            STATUS", "pod/c           Running", "pod/long-name   Running"),
+    ]
+    assert printed.err == 'penstock: pods "b" not found\n'
+
+
 @for_each("", "name", "yaml")
 def test_a_refused_kind_is_an_error_after_the_others_are_shown(form: str, cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(POD, "b")
