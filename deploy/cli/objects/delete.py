@@ -10,7 +10,7 @@ from deploy.cli import api_connection, discovery, manifests, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from workers.api.kinds import Kind, Ref
-from workers.errors import NotFound, UserError
+from workers.errors import ClusterError, NotFound, Unavailable, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -80,10 +80,14 @@ def command(
         # As with kubectl: an object that disappears between the list and its deletion is no error.
         fine = ignore_not_found or everything or bool(selector)
         deleter = Deleter(PROPAGATION[cascade], grace_period, missing_is_fine=fine)
-        gone = await deleter.delete(cluster, refs)
-        if wait and await lingering(cluster, gone, timeout):
-            left = ", ".join(str(ref) for ref in await lingering(cluster, gone, 0))
-            raise UserError(f"still there after {timeout:g} s (finalizers, or pods that take their time): {left}")
+        gone, refused = await deleter.delete(cluster, refs)
+        left = await lingering(cluster, gone, timeout) if wait else []
+        if left:
+            for error in refused:
+                output.note(f"penstock: {output.reason(error)}")
+            names = ", ".join(map(str, left))
+            raise UserError(f"still there after {timeout:g} s (finalizers, or pods that take their time): {names}")
+        get.raise_last(refused)
 
     api_connection.run(target, work)
 
@@ -145,26 +149,29 @@ class Deleter:
             self._options["gracePeriodSeconds"] = grace
         self._missing_is_fine = missing_is_fine
 
-    async def delete(self, cluster: "Cluster", refs: Found) -> list[tuple[Ref, str]]:
-        """Requests the deletion of each object; returns those that existed, with their UIDs.
+    async def delete(self, cluster: "Cluster", refs: Found) -> tuple[list[tuple[Ref, str]], list[ClusterError]]:
+        """Requests the deletion of each object; returns those that existed, with their UIDs, and the errors of others.
 
-        Raises NotFound for the last that did not exist, after requesting all deletions; the others are printed.
+        Raises Unavailable, and Forbidden for a user whom the cluster does not know, as no request would be answered.
         """
         gone: list[tuple[Ref, str]] = []
-        missing: list[NotFound] = []
+        refused: list[ClusterError] = []
         for resource, ref in refs:
             path = ref.kind.path(ref.namespace, ref.name)
             try:
                 live = await cluster.request("GET", path)
                 await cluster.request("DELETE", path, body=self._options)
             except NotFound as error:
-                missing.append(error)
+                refused += [] if self._missing_is_fine else [error]
+                continue
+            except ClusterError as error:
+                if isinstance(error, Unavailable) or error.status == 401:
+                    raise
+                refused.append(error)
                 continue
             gone.append((ref, live["metadata"].get("uid", "")))
             output.say(f'{resource.id} "{ref.name}" deleted')
-        if not self._missing_is_fine:
-            get.raise_last(missing)
-        return gone
+        return gone, refused
 
 
 async def lingering(cluster: "Cluster", refs: Sequence[tuple[Ref, str]], timeout: float) -> list[Ref]:

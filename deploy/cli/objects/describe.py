@@ -65,10 +65,16 @@ OWNED: dict[str, tuple[Kind, ...]] = {
 
 
 @click.command("describe")
-@click.argument("what", nargs=-1, required=True, metavar="KIND NAME... | KIND/NAME...", shell_complete=completers.what)
+@click.argument(
+    "what", nargs=-1, required=True, metavar="KIND [NAME]... | KIND/NAME...", shell_complete=completers.what
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels: app=x,tier!=y.")
 @api_connection.cluster_options
-def command(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> None:
-    """Show an object with its conditions, children and Events.
+def command(
+    what: tuple[str, ...], all_namespaces: bool, selector: str, target: api_connection.ConnectionTarget
+) -> None:
+    """Show objects with their conditions, children and Events.
 
     For a ScaledJob or ScaledObject, adds the last reading, and for the latter its target; for a ScheduledJob or
     CronJob, the next runs and the outcomes of the last ones; for a Volcano Job, its tasks and the reason why it failed
@@ -80,23 +86,31 @@ def command(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> N
       penstock describe scaledjob crunch
       penstock describe cronjob backup
       penstock describe job/crunch-1
+      penstock describe pods -l job-name=crunch-1
     """
 
     async def work(cluster: "Cluster") -> None:
-        for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
+        namespace = "" if all_namespaces else target.namespace
+        queries = get.asked(await discovery.discover(cluster), what, namespace, selector)
+        answered, refused = await get.answers(cluster, queries)
+        found = get.objects(answered)
+        for index, (resource, body) in enumerate(found):
             if index:
                 output.say("\n")
-            await describe(cluster, ref, target.homes)
+            metadata = body["metadata"]
+            ref = Ref(resource.kind, metadata.get("namespace", ""), metadata["name"])
+            await describe(cluster, ref, body, target.homes)
+        get.raise_last(refused)
+        get.tell_empty(queries, [query for query, answer in answered if not (query.name or answer["items"])])
 
     api_connection.run(target, work)
 
 
-async def describe(cluster: "Cluster", ref: Ref, homes: Sequence[Path]) -> None:
+async def describe(cluster: "Cluster", ref: Ref, body: Object, homes: Sequence[Path]) -> None:
     """Prints one object's description. Leaves out parts that the user may not read, with a note on standard error.
 
     homes: may hold the URL of the broker with the last reading.
     """
-    body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     now = datetime.now(UTC)
     for line in head(ref, body, now):
         output.say(line)

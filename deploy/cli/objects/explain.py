@@ -42,20 +42,23 @@ def command(what: tuple[str, ...], last: int, target: api_connection.ConnectionT
     """
 
     async def work(cluster: "Cluster") -> None:
-        for index, ref in enumerate(get.named(await discovery.discover(cluster), what, target.namespace)):
+        answered, refused = await get.answers(
+            cluster, get.named(await discovery.discover(cluster), what, target.namespace)
+        )
+        for index, (query, body) in enumerate(answered):
             if index:
                 output.say()
-            await explain(cluster, ref, last, target.homes)
+            await explain(cluster, Ref(query.resource.kind, query.namespace, query.name), body, last, target.homes)
+        get.raise_last(refused)
 
     api_connection.run(target, work)
 
 
-async def explain(cluster: "Cluster", ref: Ref, last: int, homes: Sequence[Path]) -> None:
+async def explain(cluster: "Cluster", ref: Ref, body: Object, last: int, homes: Sequence[Path]) -> None:
     """Prints the last decisions on one object. Raises UserError if the broker is unreachable.
 
     homes: may hold the broker's URL.
     """
-    body: Object = await cluster.request("GET", ref.kind.path(ref.namespace, ref.name))
     made = [each for each in await decisions(ref, homes) if each.uid == body["metadata"].get("uid")]
     now = datetime.now(UTC)
     output.say(f"{ref}")

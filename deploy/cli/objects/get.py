@@ -12,7 +12,7 @@ import click
 
 from deploy.cli import api_connection, discovery, output
 from deploy.cli.completion import completers
-from workers.api.kinds import Object, Ref
+from workers.api.kinds import Object
 from workers.errors import ClusterError, Forbidden, Gone, NotFound, Unavailable, UserError
 
 if TYPE_CHECKING:
@@ -127,13 +127,13 @@ def asked(
     return queries
 
 
-def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -> list[Ref]:
-    """Returns the objects that such arguments name. Raises click.UsageError for a kind without a name."""
+def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -> list[Query]:
+    """Returns the queries of objects that such arguments name. Raises click.UsageError for a kind without a name."""
     queries = asked(catalogue, what, namespace)
     for query in queries:
         if not query.name:
             raise click.UsageError(f"which of {query.resource.kind.plural}? a name is needed")
-    return [Ref(query.resource.kind, query.namespace, query.name) for query in queries]
+    return queries
 
 
 # --- tables
@@ -218,8 +218,9 @@ async def show_tables(
     if watch:
         for query, answer in answered:
             await _follow(cluster, query, how, answer, columns)
-    elif not any(query.name for query in queries):
-        _tell_empty(queries, [query for query, answer in answered if not (answer.get("rows") or answer.get("items"))])
+    else:
+        listed = [(query, answer) for query, answer in answered if not query.name]
+        tell_empty(queries, [query for query, answer in listed if not (answer.get("rows") or answer.get("items"))])
 
 
 def _ordered(query: Query, answer: Object) -> Object:
@@ -229,7 +230,8 @@ def _ordered(query: Query, answer: Object) -> Object:
     return {**answer, "rows": sorted(answer["rows"], key=lambda row: version_of(row.get("object") or {}))}
 
 
-def _tell_empty(queries: Sequence[Query], empty: Sequence[Query]) -> None:
+def tell_empty(queries: Sequence[Query], empty: Sequence[Query]) -> None:
+    """Says on standard error which of the queries, `empty`, found nothing."""
     # Of a category most kinds are empty.
     told = empty if len(empty) == len(queries) else [query for query in empty if not query.category]
     for namespace in dict.fromkeys(query.namespace for query in told):
@@ -380,16 +382,21 @@ class OutputShape:
         return {**body, "metadata": kept}
 
 
+def objects(answered: Sequence[tuple[Query, Object]]) -> list[tuple[discovery.DiscoveredKind, Object]]:
+    """Returns the objects of answers with their kinds; the items of a list do not say which they are."""
+    return [
+        (query.resource, {**query.resource.kind.type_meta, **item})
+        for query, answer in answered
+        for item in ([answer] if query.name else answer["items"])
+    ]
+
+
 async def show_objects(
     cluster: "Cluster", queries: Sequence[Query], shape: OutputShape, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Prints the objects of all queries; several become one `List`, as kubectl writes it."""
     answered, refused = await answers(cluster, queries, missing_is_fine=missing_is_fine)
-    found = [
-        (query.resource, {**query.resource.kind.type_meta, **item})
-        for query, answer in answered
-        for item in ([answer] if query.name else answer["items"])
-    ]
+    found = objects(answered)
     if shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
         for resource, body in found:
             output.say(shape.write(body, resource))

@@ -223,7 +223,8 @@ class TopScreen(App[None]):
         text = io.StringIO()
         try:
             with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-                await explain.explain(self._cluster, row.ref, 5, self._options.target.homes)
+                body = await self._cluster.get(row.ref)
+                await explain.explain(self._cluster, row.ref, body, 5, self._options.target.homes)
         except (ClusterError, UserError) as error:
             text.write(output.reason(error))
         await self.push_screen(Explanation(text.getvalue()))

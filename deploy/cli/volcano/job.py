@@ -229,10 +229,20 @@ def row(job: Object, everywhere: bool = False) -> list[Any]:
     ]
 
 
+def _view(target: api_connection.ConnectionTarget, name: str) -> verbs.Work:
+    ref = Ref(VC_JOB, target.namespace, name)
+
+    async def work(cluster: "Cluster") -> None:
+        body = await cluster.request("GET", ref.kind.path(ref.namespace, name))
+        await describe.describe(cluster, ref, body, target.homes)
+
+    return work
+
+
 VERBS.add(
     "view",
     help_text("Show a Job with its tasks, its pods, its failures and its Events.", "job view -N hello"),
-    lambda target, name: lambda cluster: describe.describe(cluster, Ref(VC_JOB, target.namespace, name), target.homes),
+    _view,
     VERBS.name,
 )
 

@@ -25,7 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 #: The part of a verb that needs the cluster.
 Work = Callable[["Cluster"], Awaitable[None]]
 #: Prints one object's description. The last argument: folders that may hold the broker's URL.
-Describe = Callable[["Cluster", Ref, Sequence[Path]], Awaitable[None]]
+Describe = Callable[["Cluster", Ref, Object, Sequence[Path]], Awaitable[None]]
 
 #: The namespace of Commands for objects without a namespace.
 COMMAND_NAMESPACE = "default"
@@ -138,7 +138,7 @@ class KindVerbs:
                     if index:
                         output.say("\n")
                     ref = Ref(self.kind, target.namespace, body["metadata"]["name"])
-                    await describe(cluster, ref, target.homes)
+                    await describe(cluster, ref, body, target.homes)
                 if not found:
                     output.say("No resources found")
 

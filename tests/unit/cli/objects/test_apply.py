@@ -13,6 +13,7 @@ from tests.support.tables import cases
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, FakeCluster
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from workers.errors import Forbidden
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
@@ -206,6 +207,31 @@ def test_a_missing_object_is_an_error_without_ignore_not_found(cluster: FakeClus
     both = 'penstock: pods "a" not found\npenstock: pods "b" not found\n'
     assert penstock("delete", "pod", "a", "b").err == both
     assert penstock("delete", "pod", "a", "--ignore-not-found").code == 0
+
+
+def test_what_was_deleted_is_waited_for_where_others_are_missing_or_refused(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    cluster.add(POD, "a")
+    cluster.add(POD, "c")
+    cluster.refused["/api/v1/namespaces/default/pods/b"] = Forbidden("403", status=403, body={"message": "pods b: no"})
+    looks: list[str] = []
+
+    def leave(path: str, _: Any) -> None:
+        looks.append(path)
+        if looks.count(path) > 2:
+            cluster.objects.pop(path, None)
+
+    intercept(cluster, "GET", leave)
+    intercept(cluster, "DELETE", lambda *_: {})
+    printed = penstock("delete", "pod", "a", "b", "missing", "c")
+    assert (printed.code, printed.out) == (1, 'pod "a" deleted\npod "c" deleted\n')
+    assert printed.err == 'penstock: pods b: no\npenstock: pods "missing" not found\n'
+    assert cluster.objects == {}
+    cluster.add(POD, "d")
+    late = penstock("delete", "pod", "d", "missing", "--timeout", "0")
+    assert late.err.splitlines()[0] == 'penstock: pods "missing" not found'
+    assert "still there after 0 s" in late.err
 
 
 @cases(("all", ("--all",)), ("label", ("-l", "app=x")))

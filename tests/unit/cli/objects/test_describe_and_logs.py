@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deploy.cli.objects import describe
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
@@ -59,6 +59,29 @@ def test_a_scaled_job_is_described_with_conditions_jobs_events_and_reading(
     } <= set(lines)
     assert "impostor" not in printed.out
     assert "Elsewhere" not in printed.out
+
+
+def test_a_missing_object_leaves_the_others_described(crunch: dict[str, Any], penstock: Type) -> None:
+    printed = penstock("describe", "sj/gone", "sj/crunch", "job/crunch-1")
+    assert (printed.code, printed.err) == (1, 'penstock: scaledjobs "gone" not found\n')
+    assert [line for line in printed.lines if line.startswith("Name:")] == ["Name: crunch", "Name: crunch-1"]
+
+
+@for_each(
+    (("pods", "-l", "app=x"), ["a", "c"]),
+    (("pods",), ["a", "b", "c"]),
+    (("pods", "-A", "-l", "app=x"), ["a", "c", "d"]),
+)
+def test_objects_are_described_by_label_or_all_of_a_kind(
+    words: tuple[str, ...], names: list[str], cluster: FakeCluster, penstock: Type
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        labels = {} if name == "b" else {"app": "x"}
+        cluster.add(POD, name, "other" if name == "d" else "default", metadata={"labels": labels})
+    printed = penstock("describe", *words)
+    assert [line for line in printed.lines if line.startswith("Name:")] == [f"Name: {name}" for name in names]
+    assert ("Namespace: other" in printed.lines) == ("d" in names)
+    assert penstock("describe", "pods", "-l", "app=y").err == "No resources found in namespace default.\n"
 
 
 def test_events_of_one_second_keep_the_order_of_their_versions(cluster: FakeCluster, penstock: Type) -> None:

@@ -95,3 +95,12 @@ def test_a_jobs_pods_that_cannot_start_follow_with_the_reason(
     out = penstock("explain", "job", "crunch").out
     assert "main: CreateContainerError: no command: images are not run here" in out
     assert "good" not in out
+
+
+def test_a_missing_object_leaves_the_others_explained(
+    cluster: FakeCluster, remembered: list[LoggedDecision], penstock: Type
+) -> None:
+    cluster.add(SCALED_JOB, "crunch")
+    printed = penstock("explain", "sj", "gone", "crunch")
+    assert (printed.code, printed.err) == (1, 'penstock: scaledjobs "gone" not found\n')
+    assert "ScaledJob default/crunch" in printed.lines

@@ -36,6 +36,9 @@ class Cluster:
         self.error: Exception | None = None
         self.refusal: Exception | None = None
 
+    async def get(self, ref: Ref) -> Any:
+        return {"metadata": {"name": ref.name}}
+
     async def request(self, method: str, path: str, *, body: Any, headers: Any) -> None:
         if self.refusal:
             raise self.refusal
@@ -56,7 +59,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
             raise found.error
         return TopView(tuple(row for row in ROWS if kind in (None, row.ref.kind)), LANES)
 
-    async def explained(_cluster: Cluster, ref: Ref, _last: int, _homes: object) -> None:
+    async def explained(_cluster: Cluster, ref: Ref, _body: object, _last: int, _homes: object) -> None:
         print(f"the last decisions on {ref}")
 
     monkeypatch.setattr(api_connection, "connected", connected)
