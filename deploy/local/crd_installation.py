@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.local.parts import UpOptions
-from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
+from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, Object, Ref
 from workers.client.rest import Cluster
 from workers.errors import AlreadyExists, Forbidden, NotFound, UserError
 
@@ -61,6 +61,11 @@ async def missing(cluster: Cluster, definitions: Sequence[Object]) -> list[str]:
         if not all(spec["names"]["plural"] in names for names in answers):
             lacking.append(definition["metadata"]["name"])
     return lacking
+
+
+async def serves(cluster: Cluster, kind: Kind) -> bool:
+    """Returns True if the cluster serves the kind in its version. Asks discovery, which needs no rights."""
+    return kind.plural in await _resources(cluster, f"/apis/{kind.api_version}")
 
 
 async def _resources(cluster: Cluster, path: str) -> set[str]:

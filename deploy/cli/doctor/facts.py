@@ -50,7 +50,10 @@ async def gather(flags: Mapping[str, Any]) -> Facts:
     try:
         settings, problem = options.load(flags), ""
     except UserError as error:
-        settings, problem = Settings.model_construct(), output.reason(error)
+        home_path = (
+            flags.get("home") or os.environ.get(options.variable("home")) or Settings.model_fields["home"].default
+        )
+        settings, problem = Settings.model_construct(home=Path(home_path)), output.reason(error)
     # Where a setting cannot be read, broker and cluster are unknown: the defaults may name others.
     unreadable = bool(problem)
     home = Home(settings.home.resolve())
@@ -282,6 +285,8 @@ def _of_info(memory: Mapping[str, Any]) -> dict[str, str]:
 
 async def _cluster(settings: "Settings", home: Home, running: str | None) -> ClusterFacts | None:
     from deploy.cli.doctor.account_rights import examined
+    from deploy.local import crd_installation
+    from workers.api.kinds import CRON_JOB
     from workers.client.rest import Cluster
 
     named = settings.kubeconfig is not None or settings.context is not None
@@ -302,7 +307,15 @@ async def _cluster(settings: "Settings", home: Home, running: str | None) -> Clu
             version = (await cluster.request("GET", "/version")).get("gitVersion", "")
             rights, missing = await examined(cluster, settings), await _missing(cluster, settings, ours=ours)
             return ClusterFacts(
-                source, named, ours, "", version, await _skew(cluster), rights.role, rights.lacking, missing
+                source,
+                named,
+                ours,
+                version=version,
+                skew=await _skew(cluster),
+                role=rights.role,
+                denied=rights.lacking,
+                missing=missing,
+                lacks_cron_jobs=settings.cronjobs and not await crd_installation.serves(cluster, CRON_JOB),
             )
     except PenstockError as error:
         return ClusterFacts(source, named, ours, problem=f"does not answer: {output.reason(error)}")

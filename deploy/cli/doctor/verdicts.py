@@ -48,7 +48,7 @@ class ClusterFacts:
     """An API server that was asked. source: what chose it. ours: it is the embedded one of the home.
 
     role: the one whose rules this user was asked for. denied: what it may not do of them. missing: definitions of ours
-    that it does not serve.
+    that it does not serve. lacks_cron_jobs: the settings ask for CronJobs, and it serves none of batch/v1.
     """
 
     source: str
@@ -60,6 +60,7 @@ class ClusterFacts:
     role: str = "penstock-standalone"
     denied: tuple[MissingRight, ...] = ()
     missing: tuple[str, ...] = ()
+    lacks_cron_jobs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +285,9 @@ def _cluster(facts: Facts) -> Verdict | None:
         )
         level: Level = "wrong" if found.ours or found.named else "warning"
         return Verdict(level, f"{found.source}: {found.problem}", advice)
+    if found.lacks_cron_jobs:
+        text = f"{found.source}: version {found.version} serves no CronJobs of batch/v1, which --cronjobs needs"
+        return Verdict("wrong", text, "use Kubernetes 1.21 or newer, or leave CronJobs to the cluster (--no-cronjobs)")
     return Verdict("ok", f"{found.source}: answers, version {found.version}")
 
 

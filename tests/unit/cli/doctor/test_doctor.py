@@ -3,6 +3,7 @@
 import json
 import socket
 from dataclasses import replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,8 +17,12 @@ from deploy.cli.doctor.verdicts import CHECKS, BrokerFacts, ClusterFacts, Facts,
 from deploy.local.home import Home, owned
 from scheduler.broker import permissions
 from tests.support.tables import cases, for_each
-from tests.unit.cli.conftest import Type
+from tests.unit.cli.conftest import Type, connected
+from tests.unit.cli.fake import FakeCluster
+from workers.api import times
+from workers.api.kinds import CRON_JOB, JOB, Kind
 from workers.client.missing_rights import MissingRight
+from workers.settings import Settings
 
 GOOD = {"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "yes", "notify-keyspace-events": "Klszhtg"}
 BROKER = BrokerFacts("redis://h/0", named=True, version="7.2.4", config=GOOD, skew=0.1, versions=frozenset({"2.0"}))
@@ -106,6 +111,11 @@ def test_nothing_is_wrong_where_everything_is_right_and_nothing_is_judged_that_i
     ("one that nobody named", "cluster", cluster(problem="refused", named=False), "warning", "refused"),
     ("our stopped cluster", *("cluster", cluster(ours=True, **AWAY) | {"running": None}), *("skipped", "stopped")),
     ("our cluster is gone", "cluster", cluster(ours=True, **AWAY), "wrong", "stopped"),
+    (
+        "a cluster without CronJobs",
+        *("cluster", cluster(version="v1.20.15", lacks_cron_jobs=True)),
+        *("wrong", "v1.20.15 serves no CronJobs of batch/v1"),
+    ),
     ("lacking rights", "cluster rights", cluster(denied=(LACKING,)), "wrong", "create jobs.batch in namespace shop"),
     ("lacking kinds", "cluster rights", cluster(missing=("queues.x",)), "wrong", "lacks queues.x"),
     ("a broker's clock", "clocks", broker(skew=-90.0), "wrong", "the broker's is 90 s behind"),
@@ -242,6 +252,48 @@ def test_a_setting_that_cannot_be_read_is_one_finding(
     where = {"flag": "--lease", "variable": "PENSTOCK_LEASE"}[way]
     assert found["settings"]["text"] == f"{where}: must be a number (got 'soon')"
     assert [found[name]["level"] for name in ("broker", "cluster")] == ["skipped", "skipped"]
+
+
+def test_the_home_that_was_named_is_judged_beside_a_setting_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, penstock: Type
+) -> None:
+    monkeypatch.setenv("PENSTOCK_LEASE", "soon")
+    for name, words in {"variable": (), "flag": ("--home", str(tmp_path / "flag"))}.items():
+        (tmp_path / name).write_text("")
+        monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "variable"))
+        assert doctor(penstock, *words, code=1)["home"]["text"] == f"{tmp_path / name}: is no folder"
+
+
+class LenientCluster(FakeCluster):
+    """An API server that lets its user do everything."""
+
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        if path == "/version":
+            return {"gitVersion": "v1.20.15"}
+        if method == "POST":
+            status = {"allowed": True, "userInfo": {"username": "me"}}
+            return {"metadata": {"creationTimestamp": times.render(datetime.now(UTC))}, "status": status}
+        return await super().request(method, path, **more)
+
+    async def __aenter__(self) -> "LenientCluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+@cases(("asked for", True, [JOB], True), ("served", True, [JOB, CRON_JOB], False), ("left alone", False, [JOB], False))
+async def test_a_cluster_without_cron_jobs_of_our_version_is_found_where_they_are_asked_for(
+    cronjobs: bool, kinds: list[Kind], lacks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = connected(LenientCluster(), monkeypatch)
+    fake.kinds = [kind for kind in fake.kinds if kind.group != "batch"] + kinds
+    path = tmp_path / "kubeconfig"
+    path.write_text("current-context: a\ncontexts:\n- name: a\n  context: {cluster: c}\n")
+    settings = Settings(cronjobs=cronjobs, kubeconfig=path)
+    found = await asking._cluster(settings, Home(tmp_path / "home"), None)
+    assert found is not None
+    assert (found.problem, found.version, found.lacks_cron_jobs) == ("", "v1.20.15", lacks)
 
 
 async def test_a_broker_is_asked_for_its_settings_clock_and_clients(redis_server: str) -> None:
