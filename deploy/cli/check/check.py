@@ -37,7 +37,7 @@ def command(
     It judges ScaledJobs, ScaledObjects, authentications, CronJobs and Volcano's kinds, from manifests or from a
     cluster: what stays the same, what differs, and what is not supported. It changes nothing.
 
-    Exit code 1: an object has something that is not supported.
+    Exit code 1: an object has something that is not supported, or no kind of a cluster may be listed.
 
     \b
     Examples:
@@ -49,6 +49,8 @@ def command(
     if form:
         body = [_as_object(each) for each in judgments]
         output.say(output.as_json(body) if form == "json" else output.as_yaml(body))
+        for line in (*_unread(inventory), *systems):
+            output.note(line)
     else:
         _print(inventory, judgments, systems)
     return 1 if any(each.verdict == "not supported" for each in judgments) else 0
@@ -113,13 +115,15 @@ def _print(inventory: "Inventory", judgments: "Sequence[Judgment]", systems: Seq
     if inventory.passed:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(inventory.passed.items()))
         output.say(f"not judged, for they are of other kinds: {kinds}")
-    for id, why in inventory.unread.items():
-        output.say(f"{id} could not be listed: {why}")
-    for text in systems:
+    for text in (*_unread(inventory), *systems):
         output.say(text)
     for id in dict.fromkeys(each.candidate.ref.kind.id for each in judgments):
         if page := GENERAL.get(id):
             output.say(f"what differs for every object of {id}: {page}")
+
+
+def _unread(inventory: "Inventory") -> list[str]:
+    return [f"{id} could not be listed: {why}" for id, why in inventory.unread.items()]
 
 
 def _as_object(judgment: "Judgment") -> dict[str, Any]:

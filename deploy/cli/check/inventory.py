@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from deploy.cli import output
 from deploy.cli.manifests import Manifest
 from scalers.auth.lookups import Get
 from workers.api import kinds
@@ -111,19 +112,23 @@ async def of_cluster(cluster: "Cluster", namespace: str = "") -> Inventory:
     """Returns the inventory of a cluster. namespace: judge its objects only; empty for all.
 
     A kind that the cluster does not serve has no objects. Objects that a controller made, such as the Jobs of a flow,
-    are left out.
+    are left out. Raises UserError where no kind may be listed: nothing is known of such a cluster.
     """
     whole: dict[str, Sequence[Object]] = {}
     unread: dict[str, str] = {}
+    unserved = 0
     for kind in JUDGED:
         try:
-            found, _ = await cluster.list(kind, namespace if kind.namespaced else "")
+            whole[kind.id], _ = await cluster.list(kind, namespace if kind.namespaced else "")
         except NotFound:
-            found = []
+            whole[kind.id] = []
+            unserved += 1
         except Forbidden as error:
-            unread[kind.id] = str(error)
-            continue
-        whole[kind.id] = found
+            if error.status == 401:
+                raise
+            unread[kind.id] = output.reason(error)
+    if unread and len(unread) + unserved == len(JUDGED):
+        raise UserError(f"nothing can be judged, for no kind may be listed: {next(iter(unread.values()))}")
     candidates = [
         Candidate(Ref(kind, body["metadata"].get("namespace", ""), body["metadata"]["name"]), _as_written(body))
         for kind in JUDGED

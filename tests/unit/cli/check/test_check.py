@@ -12,6 +12,7 @@ from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import KINDS, FakeCluster
 from workers.api.kinds import (
     CLUSTER_TRIGGER_AUTHENTICATION,
+    CRON_JOB,
     DEPLOYMENT,
     JOB_FLOW,
     JOB_TEMPLATE,
@@ -20,7 +21,9 @@ from workers.api.kinds import (
     SECRET,
     TRIGGER_AUTHENTICATION,
     VC_CRON_JOB,
+    Kind,
 )
+from workers.errors import Forbidden
 
 TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
 REDIS = {"type": "redis", "metadata": {"address": "redis:6379", "listName": "work", "listLength": "5"}}
@@ -365,3 +368,27 @@ def test_a_cluster_is_judged_as_it_is_without_what_servers_filled_in(penstock: T
     assert printed.lines[0] == "scaledobjects.keda.sh default/it: same"
     assert any("KEDA runs there (Deployment keda/keda-operator)" in line for line in printed.lines)
     assert {method for method, _ in live.calls} == {"GET"}
+
+
+def forbidden(kind: Kind) -> Forbidden:
+    message = f'{kind.plural} is forbidden: User "me" cannot list it'
+    return Forbidden(f"GET {kind.path()}: 403: {message}", status=403, body={"message": message})
+
+
+def test_a_cluster_that_may_not_be_listed_is_an_error(penstock: Type, live: FakeCluster) -> None:
+    live.refused = {kind.path(): forbidden(kind) for kind in live.kinds}
+    printed = penstock("check", "-A")
+    assert (printed.code, printed.out) == (1, "")
+    assert printed.err.startswith("penstock: nothing can be judged, for no kind may be listed: scaledjobs is forbidden")
+
+
+@for_each("", "json", "yaml")
+def test_a_kind_that_may_not_be_listed_is_told_in_every_form(form: str, penstock: Type, live: FakeCluster) -> None:
+    live.refused = {CRON_JOB.path(): forbidden(CRON_JOB)}
+    live.add(DEPLOYMENT, "keda-operator", "keda", spec={"replicas": 1})
+    printed = penstock("check", "-A", *(["-o", form] if form else []))
+    assert printed.code == 0
+    told = printed.err if form else printed.out
+    assert 'cronjobs.batch could not be listed: cronjobs is forbidden: User "me" cannot list it' in told
+    assert "KEDA runs there" in told
+    assert json.loads(printed.out) == [] if form == "json" else True
