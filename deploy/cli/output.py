@@ -49,10 +49,15 @@ def say(text: str = "") -> None:
     pass_on(visible(text))
 
 
-def pass_on(text: str) -> None:
+def text(text: str) -> None:
+    """Prints a text with the line breaks that are in it, and its other control characters written out."""
+    pass_on(visible(text), newline=False)
+
+
+def pass_on(text: str, *, newline: bool = True) -> None:
     """Prints one line as it is, of a container's log, with the characters written out that the locale has not."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), color=coloured())
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=newline, color=coloured())
 
 
 def note(text: str) -> None:

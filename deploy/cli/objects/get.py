@@ -1,10 +1,10 @@
-"""``penstock get``: objects as the server's tables, or as YAML, JSON and names."""
+"""``penstock get``: objects as the server's tables, or as YAML, JSON, names, and what JSONPaths find in them."""
 
 import asyncio
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 
 from deploy.cli import api_connection, discovery, output
 from deploy.cli.completion import completers
+from deploy.cli.objects import path_output
 from workers.api.kinds import Object
 from workers.errors import ClusterError, Forbidden, Gone, NotFound, Unavailable, UserError
 
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 FORMATS = ("wide", "yaml", "json", "name")
+#: Formats that need a value: ``jsonpath=TEMPLATE``.
+TEMPLATES = ("jsonpath", "custom-columns")
 PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request for one object of a kind, or for a list if `name` is empty. category: the kind is one of several."""
+    """A request for one object of a kind, or for a list if `name` is empty. category: the kind is one of several.
+
+    whole: rows of a table carry their objects, of which the server otherwise shows the metadata alone.
+    """
 
     resource: discovery.DiscoveredKind
     namespace: str
@@ -33,14 +39,28 @@ class Query:
     selector: str = ""
     fields: str = ""
     category: bool = False
+    whole: bool = False
 
     @property
     def path(self) -> str:
         return self.resource.kind.path(self.namespace, self.name)
 
     def parameters(self, **more: str) -> dict[str, str]:
-        given = {"labelSelector": self.selector, "fieldSelector": self.fields, **more}
+        include = "Object" if self.whole else ""
+        given = {"labelSelector": self.selector, "fieldSelector": self.fields, "includeObject": include, **more}
         return {name: value for name, value in given.items() if value}
+
+
+class _Form(click.Choice[str]):
+    """A format of ``-o``: one of FORMATS, or one of TEMPLATES with its value."""
+
+    def __init__(self) -> None:
+        super().__init__((*FORMATS, *(f"{name}=" for name in TEMPLATES)))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        # As kubectl's users type it: -o=json.
+        text = str(value).removeprefix("=")
+        return text if text.partition("=")[0] in TEMPLATES else super().convert(text, param, ctx)
 
 
 @click.command("get")
@@ -50,7 +70,9 @@ class Query:
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels: app=x,tier!=y.")
 @click.option("--field-selector", default="", metavar="SELECTOR", help="Only objects with these fields.")
-@click.option("-o", "--output", "form", type=click.Choice(FORMATS), help="Another form than the table.")
+@click.option("-o", "--output", "form", type=_Form(), help="Another form than the table.")
+@click.option("--sort-by", metavar="PATH", help="Order of the objects: .metadata.creationTimestamp.")
+@click.option("--show-labels", is_flag=True, help="The labels as the last column.")
 @click.option("-w", "--watch", is_flag=True, help="Then show every change, until interrupted.")
 @click.option("--no-headers", is_flag=True, help="No header line.")
 @click.option("--show-managed-fields", is_flag=True, help="Keep metadata.managedFields in YAML and JSON.")
@@ -62,6 +84,8 @@ def command(
     selector: str,
     field_selector: str,
     form: str | None,
+    sort_by: str | None,
+    show_labels: bool,
     watch: bool,
     no_headers: bool,
     show_managed_fields: bool,
@@ -80,7 +104,14 @@ def command(
       penstock get sj crunch -o yaml          one object, whole
       penstock get pods -l job-name=crunch-1  by label
       penstock get jobs -w                    and then every change
+      penstock get pods --sort-by .status.startTime --show-labels
+      penstock get jobs -o custom-columns=NAME:.metadata.name,DONE:.status.succeeded
+      penstock get pods -o jsonpath='{range .items[*]}{.metadata.name}{"\\n"}{end}'
     """
+    order = path_output.Order.parse(sort_by) if sort_by else None
+    name, _, given = (form or "").partition("=")
+    template = path_output.Template.parse(given) if name == "jsonpath" else None
+    columns = path_output.Columns.parse(given) if name == "custom-columns" else None
 
     async def work(cluster: "Cluster") -> None:
         catalogue = await discovery.discover(cluster)
@@ -89,10 +120,10 @@ def command(
         if watch and len(queries) > 1:
             raise UserError("--watch follows one kind or one object at a time")
         if form in (None, "wide"):
-            tables = TablePrinter(wide=form == "wide", headers=not no_headers, everywhere=all_namespaces)
+            tables = TablePrinter(form == "wide", not no_headers, all_namespaces, show_labels, order)
             await show_tables(cluster, queries, tables, watch=watch, missing_is_fine=ignore_not_found)
         else:
-            shape = OutputShape(form, show_managed_fields)
+            shape = OutputShape(name, show_managed_fields, order, template, columns, headers=not no_headers)
             await show_objects(cluster, queries, shape, watch=watch, missing_is_fine=ignore_not_found)
 
     api_connection.run(target, work)
@@ -141,11 +172,13 @@ def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -
 
 @dataclass(frozen=True, slots=True)
 class TablePrinter:
-    """Options of the tables that `get` prints."""
+    """Options of the tables that `get` prints. labels: the last column has them."""
 
     wide: bool = False
     headers: bool = True
     everywhere: bool = False
+    labels: bool = False
+    order: path_output.Order | None = None
 
 
 Table = tuple[list[str], list[list[str]]]
@@ -165,7 +198,14 @@ def cells(answer: Object, how: TablePrinter, *, prefix: str = "", namespaced: bo
         texts = [text(row["cells"][index]) for index in shown]
         if prefix:
             texts[0] = f"{prefix}/{texts[0]}"
-        rows.append([row["object"]["metadata"].get("namespace", ""), *texts] if everywhere else texts)
+        metadata = row["object"]["metadata"]
+        if how.labels:
+            texts.append(
+                ",".join(f"{key}={value}" for key, value in (metadata.get("labels") or {}).items()) or "<none>"
+            )
+        rows.append([metadata.get("namespace", ""), *texts] if everywhere else texts)
+    if how.labels:
+        header.append("LABELS")
     return (["NAMESPACE", *header] if everywhere else header), rows
 
 
@@ -199,17 +239,15 @@ async def show_tables(
     cluster: "Cluster", queries: Sequence[Query], how: TablePrinter, *, watch: bool, missing_is_fine: bool
 ) -> None:
     """Prints the tables of all queries, one per kind, and with --watch every later change."""
+    if how.order:
+        queries = [replace(query, whole=True) for query in queries]
     answered, refused = await answers(cluster, queries, TABLE, missing_is_fine=missing_is_fine)
     several = len({query.resource for query in queries}) > 1
     columns: list[int] = []
     # Objects that were named one by one are rows of one table.
     for resource, group in itertools.groupby(answered, key=lambda each: each[0].resource):
         prefix = resource.id if several else ""
-        tables = [
-            cells(_ordered(query, answer), how, prefix=prefix, namespaced=resource.kind.namespaced)
-            for query, answer in group
-        ]
-        header, rows = tables[0][0], [row for _, rows in tables for row in rows]
+        header, rows = cells(_joined(list(group), how.order), how, prefix=prefix, namespaced=resource.kind.namespaced)
         if rows or watch:
             if columns:
                 output.say()
@@ -223,11 +261,18 @@ async def show_tables(
         tell_empty(queries, [query for query, answer in listed if not (answer.get("rows") or answer.get("items"))])
 
 
-def _ordered(query: Query, answer: Object) -> Object:
-    """Returns a list of Events in the order of their last change; the API server lists them by name."""
-    if query.resource.kind.plural != "events" or not answer.get("rows"):
-        return answer
-    return {**answer, "rows": sorted(answer["rows"], key=lambda row: version_of(row.get("object") or {}))}
+def _joined(answered: Sequence[tuple[Query, Object]], order: path_output.Order | None) -> Object:
+    """Returns the answers about one kind as one table, in the order of its rows."""
+    tables = [answer if answer.get("kind") == "Table" else plain_table(answer) for _, answer in answered]
+    rows = [row for table in tables for row in table.get("rows") or ()]
+    bodies = [row.get("object") or {} for row in rows]
+    if order:
+        order.check(bodies)
+        rows.sort(key=lambda row: order.key(row.get("object") or {}))
+    elif answered[0][0].resource.kind.plural == "events":
+        # The API server lists them by name.
+        rows.sort(key=lambda row: version_of(row.get("object") or {}))
+    return {**tables[0], "rows": rows}
 
 
 def tell_empty(queries: Sequence[Query], empty: Sequence[Query]) -> None:
@@ -238,6 +283,13 @@ def tell_empty(queries: Sequence[Query], empty: Sequence[Query]) -> None:
         kinds = [query.resource.kind.plural for query in told if query.namespace == namespace and not query.category]
         where = f" in namespace {namespace}" if namespace else ""
         output.note(f"No {', '.join(kinds) if kinds and len(queries) > 1 else 'resources'} found{where}.")
+
+
+def _print_row(row: list[str], columns: list[int]) -> list[int]:
+    """Prints a later row of a table with columns of these widths; returns the widths for the next one."""
+    widened = list(map(max, columns, output.widths([row])))
+    output.say(output.line(row, widened))
+    return widened
 
 
 async def answers(
@@ -290,7 +342,7 @@ def _print(header: list[str], rows: list[list[str]], *, headers: bool) -> list[i
 async def pages(cluster: "Cluster", query: Query, headers: Mapping[str, str] | None = None) -> Object:
     """Returns the complete answer to a query: one object, or a list or table with all its pages joined."""
     if query.name:
-        return dict(await cluster.request("GET", query.path, headers=headers))
+        return dict(await cluster.request("GET", query.path, query=query.parameters(), headers=headers))
     whole: Object | None = None
     token = ""
     while whole is None or token:
@@ -314,8 +366,7 @@ async def _follow(cluster: "Cluster", query: Query, how: TablePrinter, listed: O
             body = {**body, "columnDefinitions": titles}
         _, rows = cells(body, how, namespaced=query.resource.kind.namespaced)
         for row in rows:
-            columns = list(map(max, columns, output.widths([row])))
-            output.say(output.line(row, columns))
+            columns = _print_row(row, columns)
 
 
 async def changes(cluster: "Cluster", query: Query, version: str, headers: Mapping[str, str] | None = None) -> Any:
@@ -362,17 +413,28 @@ def _version(body: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputShape:
-    """The output format of objects: ``yaml``, ``json`` or ``name``."""
+    """The output format of objects: ``yaml``, ``json``, ``name``, or one of TEMPLATES, with `template` or `columns`."""
 
     form: str
     managed_fields: bool = False
+    order: path_output.Order | None = None
+    template: path_output.Template | None = None
+    columns: path_output.Columns | None = None
+    headers: bool = True
 
-    def write(self, body: Object, resource: discovery.DiscoveredKind) -> str:
-        """Returns one object as text."""
+    def write(self, body: Object, resource: discovery.DiscoveredKind) -> None:
+        """Prints one object."""
         if self.form == "name":
-            return f"{resource.id}/{body['metadata']['name']}"
-        value = self.trimmed(body)
-        return output.as_json(value) if self.form == "json" else output.as_yaml(value)
+            output.say(f"{resource.id}/{body['metadata']['name']}")
+        else:
+            self.print(self.trimmed(body))
+
+    def print(self, value: Object) -> None:
+        """Prints an object or a List. A template has the line breaks that are in it, and no other."""
+        if self.template:
+            output.text(self.template.render(value))
+        else:
+            output.say(output.as_json(value) if self.form == "json" else output.as_yaml(value))
 
     def trimmed(self, body: Object) -> Object:
         """Returns the object without managedFields, which is longer than all other fields and of no use to readers."""
@@ -397,16 +459,27 @@ async def show_objects(
     """Prints the objects of all queries; several become one `List`, as kubectl writes it."""
     answered, refused = await answers(cluster, queries, missing_is_fine=missing_is_fine)
     found = objects(answered)
-    if shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
+    if shape.order:
+        order = shape.order
+        order.check([body for _, body in found])
+        found.sort(key=lambda each: order.key(each[1]))
+    widths: list[int] = []
+    if shape.columns:
+        rows = [shape.columns.row(body) for _, body in found]
+        widths = _print(list(shape.columns.titles), rows, headers=shape.headers) if found or watch else []
+    elif shape.form == "name" or watch or (found and len(queries) == 1 and queries[0].name):
         for resource, body in found:
-            output.say(shape.write(body, resource))
+            shape.write(body, resource)
     elif found or not (refused or missing_is_fine):
-        whole = {"apiVersion": "v1", "kind": "List", "items": [shape.trimmed(body) for _, body in found]}
-        output.say(output.as_json(whole) if shape.form == "json" else output.as_yaml(whole))
+        items = [shape.trimmed(body) for _, body in found]
+        shape.print({"apiVersion": "v1", "kind": "List", "items": items})
     raise_last(refused)
     if watch and answered:
         version = answered[0][1]["metadata"].get("resourceVersion", "")
         async for event in changes(cluster, queries[0], version):
+            if shape.columns:
+                widths = _print_row(shape.columns.row(event["object"]), widths)
+                continue
             if shape.form == "yaml":
                 output.say("---")
-            output.say(shape.write(event["object"], queries[0].resource))
+            shape.write(event["object"], queries[0].resource)

@@ -134,7 +134,7 @@ class FakeCluster:
             raise self.refused[path]
         if path in self.objects:
             body = self.objects[path]
-            return self.table([body]) if table else body
+            return self.table([body], whole="includeObject" in query) if table else body
         within = path.split("/namespaces/")[1].split("/")[0] if "/namespaces/" in path else None
         kind = next((kind for kind in self.kinds if path == kind.path(within or "")), None)
         if kind is None:
@@ -153,11 +153,11 @@ class FakeCluster:
         end = start + self.page
         metadata = {"resourceVersion": str(self._version), "continue": str(end) if end < len(items) else ""}
         if table:
-            return self.table(items[start:end], metadata)
+            return self.table(items[start:end], metadata, whole="includeObject" in query)
         plain = [{key: item[key] for key in item if key not in ("apiVersion", "kind")} for item in items[start:end]]
         return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": plain}
 
-    def table(self, items: list[Any], metadata: Any = None) -> Any:
+    def table(self, items: list[Any], metadata: Any = None, *, whole: bool = False) -> Any:
         """A Table with one column that only -o wide shows."""
         return {
             "kind": "Table",
@@ -174,7 +174,7 @@ class FakeCluster:
                         (item.get("status") or {}).get("phase", "Running"),
                         item["metadata"].get("uid"),
                     ],
-                    "object": {"metadata": item["metadata"]},
+                    "object": item if whole else {"metadata": item["metadata"]},
                 }
                 for item in items
             ],

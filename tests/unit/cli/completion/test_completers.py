@@ -130,7 +130,7 @@ CASES = {
     "names of the kinds that a command takes": (("suspend", ""), ["crunch"]),
     "a kind that nobody serves": (("get", "kangaroos", ""), []),
     "a namespace without the kind": (("get", "-n", "nowhere", "jobs", ""), []),
-    "values of a choice": (("get", "-o", "j"), ["json"]),
+    "values of a choice": (("get", "-o", "j"), ["json", "jsonpath="]),
     "commands": (("compl",), ["completion"]),
 }
 

@@ -130,6 +130,72 @@ def test_named_objects_are_one_table_also_behind_a_missing_one(cluster: FakeClus
     assert printed.err == 'penstock: pods "b" not found\n'
 
 
+@pytest.fixture
+def three(cluster: FakeCluster) -> FakeCluster:
+    """Three pods that started in another order than that of their names."""
+    for name, started, labels in (("a", "12:00", {}), ("b", "11:00", {"app": "x", "tier": "1"}), ("c", "13:00", {})):
+        status = {"phase": "Running", "startTime": started}
+        cluster.add(POD, name, metadata={"labels": labels}, spec={"containers": [{"image": name}]}, status=status)
+    return cluster
+
+
+ROWS = ["NAME   STATUS", "b      Running", "a      Running", "c      Running"]
+FORMS = {
+    "get pods --sort-by .status.startTime": ROWS,
+    "get pods --sort-by={.status.startTime}": ROWS,
+    "get pods --sort-by status.startTime -o name": ["pod/b", "pod/a", "pod/c"],
+    "get pods --show-labels": [
+        *("NAME   STATUS    LABELS", "a      Running   <none>", "b      Running   app=x,tier=1"),
+        "c      Running   <none>",
+    ],
+    "get pods -o jsonpath={.items[*].metadata.name}": ["a b c"],
+    "get pods -o=jsonpath={.items[*].metadata.name} --sort-by .status.startTime": ["b a c"],
+    "get pod b -ojsonpath={.metadata.name}": ["b"],
+    "get pods a c -o jsonpath={.kind}": ["List"],
+    "get pods -o custom-columns=NAME:.metadata.name,IMAGES:.spec.containers[*].image,X:.x": [
+        *("NAME   IMAGES   X", "a      a        <none>", "b      b        <none>", "c      c        <none>"),
+    ],
+    "get pod b --no-headers -o custom-columns=NAME:metadata.name": ["b"],
+    "get pods -o=name": ["pod/a", "pod/b", "pod/c"],
+}
+
+
+@pytest.mark.parametrize(("line", "printed"), FORMS.items(), ids=FORMS)
+def test_objects_are_shown_as_paths_say(line: str, printed: list[str], three: FakeCluster, penstock: Type) -> None:
+    assert penstock(*line.split()).out.splitlines() == printed
+
+
+def test_a_template_ends_with_its_own_line_break_alone(three: FakeCluster, penstock: Type) -> None:
+    three.add(CONFIG_MAP, "x", data={"text": "\x1b[2Jone\ttwo\n"})
+    assert penstock("get", "cm", "x", "-o", 'jsonpath={.data.text}{"\\n"}.').out == "\\x1b[2Jone\ttwo\n\n."
+
+
+def test_custom_columns_follow_a_watch(three: FakeCluster, penstock: Type) -> None:
+    body = three.objects["/api/v1/namespaces/default/pods/a"]
+    three.streams["/api/v1/namespaces/default/pods"] = [three.event("MODIFIED", body)]
+    printed = penstock("get", "pods", "-w", "-o", "custom-columns=N:.metadata.name,P:.status.phase")
+    assert printed.out.splitlines() == ["N   P", "a   Running", "b   Running", "c   Running", "a   Running"]
+
+
+@for_each(
+    ("jsonpath={.x", 1, "penstock: -o jsonpath: {.x: a brace or quotation mark is not closed\n"),
+    ("jsonpath={.items[9].x}", 1, "penstock: -o jsonpath: there is no element 9 in a list of 3\n"),
+    ("go-template={{.kind}}", 2, "'jsonpath=', 'custom-columns='"),
+)
+def test_a_form_that_cannot_be_is_an_error(form: str, code: int, told: str, three: FakeCluster, penstock: Type) -> None:
+    printed = penstock("get", "pods", "-o", form)
+    assert (printed.code, printed.out) == (code, "")
+    assert told in printed.err
+
+
+def test_a_sort_by_what_no_object_has_is_an_error(three: FakeCluster, penstock: Type) -> None:
+    for form in ((), ("-o", "yaml")):
+        assert (
+            penstock("get", "pods", "--sort-by", ".x", *form).err == "penstock: --sort-by: no object has the field .x\n"
+        )
+    assert penstock("get", "cm", "--sort-by", ".x").err == "No resources found in namespace default.\n"
+
+
 @for_each("", "name", "yaml")
 def test_a_refused_kind_is_an_error_after_the_others_are_shown(form: str, cluster: FakeCluster, penstock: Type) -> None:
     cluster.add(POD, "b")
