@@ -1,5 +1,6 @@
 """``penstock describe`` and ``penstock logs``."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from deploy.cli.objects import describe
 from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import EVENT, JOB, POD, SCALED_JOB, FakeCluster
-from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
+from workers.api.kinds import CRON_JOB, DEPLOYMENT, JOB_FLOW, SCHEDULED_JOB, VC_JOB, Kind, Ref
 from workers.decision.snapshot import Reading, TriggerSample
+from workers.errors import Invalid
 
 
 def owned_by(body: dict[str, Any], **labels: str) -> dict[str, Any]:
@@ -155,6 +157,98 @@ def test_a_prefix_distinguishes_the_pods_of_a_job(cluster: FakeCluster, penstock
     out = penstock("logs", "job/crunch", "-f").out
     assert "[p1] p1 says\n" in out
     assert "[p2] p2 says\n" in out
+
+
+def test_the_pods_of_a_label_are_printed(cluster: FakeCluster, penstock: Type) -> None:
+    pod(cluster, "p1", "main", app="x")
+    pod(cluster, "p2", "main", app="x")
+    pod(cluster, "other", "main", app="y")
+    printed = penstock("logs", "-l", "app=x", "--tail", "3")
+    assert [line for line in printed.out.splitlines() if "says" in line] == ["[p1] p1 says", "[p2] p2 says"]
+    assert penstock("logs", "-l", "app=z").err == "penstock: namespace default has no pods with the labels app=z\n"
+
+
+@for_each("", "p -l app=x", "p --since 5m --since-time 2026-03-01T08:00:00Z")
+def test_logs_are_of_one_choice(words: str, cluster: FakeCluster, penstock: Type) -> None:
+    assert penstock("logs", *words.split()).code == 2
+
+
+@for_each(
+    (("--since", "5m"), {"sinceSeconds": "300"}),
+    (("--since", "1h30m0.5s"), {"sinceSeconds": "5401"}),
+    (("--since-time", "2026-03-01T08:00:00+01:00"), {"sinceTime": "2026-03-01T07:00:00Z"}),
+)
+def test_older_lines_are_left_out(
+    words: tuple[str, ...], query: dict[str, str], cluster: FakeCluster, penstock: Type
+) -> None:
+    pod(cluster, "p", "main")
+    assert penstock("logs", "p", *words).code == 0
+    assert cluster.queries[-1] == {"container": "main", **query}
+
+
+@for_each(("--since", "5"), ("--since", "-5m"), ("--since", "0s"), ("--since", "yesterday"), ("--since-time", "8:00"))
+def test_what_is_no_time_is_an_error(option: str, value: str, cluster: FakeCluster, penstock: Type) -> None:
+    printed = penstock("logs", "p", option, value)
+    assert (printed.code, printed.err.startswith(f"penstock: {option}: ")) == (1, True)
+    assert cluster.calls == []
+
+
+@for_each("", "-f")
+def test_a_pod_whose_log_is_refused_leaves_the_others(follow: str, cluster: FakeCluster, penstock: Type) -> None:
+    for name in ("a", "b", "c"):
+        pod(cluster, name, "main", app="x")
+    path = "/api/v1/namespaces/default/pods/a/log"
+    error = Invalid(f"GET {path}: 400", status=400, body={"message": "pod a does not have a host assigned"})
+    stream = cluster.stream_lines
+
+    def refused(where: str, *more: Any, **named: Any) -> AsyncIterator[bytes]:
+        if where == path:
+            raise error
+        return stream(where, *more, **named)
+
+    cluster.stream_lines = refused  # type: ignore[method-assign]
+    printed = penstock("logs", "-l", "app=x", *([follow] if follow else []))
+    assert (printed.code, printed.err) == (1, "penstock: pod a does not have a host assigned\n")
+    assert {"[b] b says", "[c] c says"} <= set(printed.lines)
+
+
+def test_a_pod_that_has_not_started_does_not_keep_others_from_being_followed(
+    cluster: FakeCluster, penstock: Type
+) -> None:
+    pod(cluster, "late", "main", app="x")
+    pod(cluster, "early", "main", app="x")
+    late = cluster.objects["/api/v1/namespaces/default/pods/late"]
+    late["status"] = {"phase": "Pending"}
+    stream = cluster.stream_lines
+
+    async def begun(path: str, *more: Any, **named: Any) -> AsyncIterator[bytes]:
+        async for line in stream(path, *more, **named):
+            yield line
+        # The other one starts when the first one has been followed to its end.
+        late["status"] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+
+    cluster.stream_lines = begun  # type: ignore[method-assign]
+    assert [line for line in penstock("logs", "-l", "app=x", "-f").lines if "says" in line] == [
+        *("[early] early says", "[late] late says")
+    ]
+
+
+def test_the_container_of_the_annotation_is_printed(cluster: FakeCluster, penstock: Type) -> None:
+    pod(cluster, "p", "side", "main")
+    annotations = cluster.objects["/api/v1/namespaces/default/pods/p"]["metadata"]
+    annotations["annotations"] = {"kubectl.kubernetes.io/default-container": "main"}
+    assert penstock("logs", "p").code == 0
+    assert cluster.queries[-1] == {"container": "main"}
+
+
+def test_a_workloads_pods_are_those_of_its_selector(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.kinds.append(DEPLOYMENT)
+    cluster.add(DEPLOYMENT, "web")
+    scale = {"metadata": {"name": "web"}, "status": {"selector": "app=web"}}
+    cluster.objects["/apis/apps/v1/namespaces/default/deployments/web/scale"] = {**scale, "apiVersion": "", "kind": ""}
+    pod(cluster, "web-1", "main", app="web")
+    pod(cluster, "other", "main", app="x")
+    assert penstock("logs", "deployments/web").out == "web-1 says\n\nbye\n"
 
 
 def test_a_volcano_jobs_pods_have_volcanos_label(volcano: FakeCluster, penstock: Type) -> None:
