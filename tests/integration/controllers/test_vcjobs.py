@@ -178,6 +178,27 @@ async def test_a_job_waits_for_its_admission_to_a_queue_of_its_own(cluster: Clus
     await reaches(cluster, job, "Completed")
 
 
+async def test_a_restart_after_the_gang_completed_waits_for_room_in_the_queue(cluster: Cluster) -> None:
+    """Between its end and its restart the room goes to another Job."""
+    queue = (await open_queue(cluster, capability={"cpu": "100m"}))["metadata"]["name"]
+    asks = {"resources": {"requests": {"cpu": "100m"}}}
+    fails = task("worker", "exit 1", container=asks, policies=[{"event": "PodFailed", "action": "RestartPod"}])
+    first = await start(cluster, fails, queue=queue, restartBackoff={"seconds": 4, "factor": 1})
+    await reaches(cluster, first, "Restarting")
+    other = await start(cluster, task("worker", "exec sleep 600", container=asks), queue=queue)
+    await reaches(cluster, other, "Running")
+
+    async def waits_for_room() -> bool:
+        pods = (await pods_of(cluster, first)).values()
+        assert not any(pod["spec"].get("nodeName") for pod in pods), "its queue has no room for it"
+        return len(pods) == 1
+
+    await eventually(waits_for_room)
+    await reaches(cluster, first, lambda one: "has 0 of 100m cpu left" in one["state"].get("message", ""))
+    await cluster.delete(other)
+    await reaches(cluster, first, lambda one: one.get("retryCount") == 2)
+
+
 async def test_a_finished_job_is_deleted_when_its_time_is_up(cluster: Cluster) -> None:
     job = await start(cluster, task("worker", "exit 0"), ttlSecondsAfterFinished=1)
     await eventually(lambda: is_gone(cluster, job), 60)

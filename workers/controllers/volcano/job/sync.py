@@ -14,7 +14,7 @@ from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
 from workers.controllers.volcano.job.transitions import JobProgress
-from workers.controllers.volcano.podgroup.group import GroupGrant
+from workers.controllers.volcano.podgroup.group import COMPLETED, GroupGrant
 from workers.decision.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
 #: Interval of checks for a queue or a foreign claim: their creation does not notify the job.
@@ -272,6 +272,9 @@ def admitted(view: ObservedJob) -> int | None:
 
 def _gang(view: ObservedJob, progress: JobProgress) -> Mapping[str, int]:
     """Returns the number of pods of the admitted gang by task; they have the lowest indexes."""
+    if view.group_phase == COMPLETED:
+        # Others may have its room by now: pods that a restart creates are admitted again.
+        return {}
     job, later = _asked(view)
     current = ((view.group or {}).get("spec") or {}).get("minMember")
     if progress.admitted is not None or current != podgroup.members(job, later):

@@ -191,6 +191,18 @@ def test_a_pod_of_the_gang_that_is_lost_is_made_again_free_and_others_stay_held_
     assert held(cluster) == ["w-2", "w-3"]
 
 
+def test_a_pod_that_restarts_after_its_gang_completed_waits_for_a_new_admission() -> None:
+    """The room of a completed gang belongs to others by now."""
+    restarts = {"event": "PodFailed", "action": "RestartPod"}
+    spec = {"restartBackoff": {"seconds": 60}, "policies": [restarts]}
+    cluster = VcJobCluster(vcjob(task("w", 2), **spec), admitting=False).settle()
+    cluster.grouped("Inqueue").settle().run().settle()
+    cluster.set("train-w-0", "Succeeded").set("train-w-1", "Failed", 1).grouped("Completed").settle()
+    assert cluster.alive() == ["train-w-0"]
+    cluster.wait(60)
+    assert (cluster.alive(), held(cluster)) == (["train-w-0", "train-w-1"], ["w-1"])
+
+
 def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
     later = task("b", 2, dependsOn={"name": ["a"]})
     cluster = settled(task("a", 1), later)
