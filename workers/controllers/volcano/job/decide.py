@@ -345,7 +345,10 @@ def _outcome(draft: _Draft, progress: JobProgress, tally: TaskCounts) -> PhaseOu
         case PhaseRule.PENDING:
             return phases.pending(spec, counts)
         case PhaseRule.RUNNING:
-            return phases.running(spec, counts)
+            outcome = phases.running(spec, counts)
+            # Pods that are to be restarted may still succeed.
+            waits = outcome.phase == "Failed" and timers.awaits_restart(progress.timers)
+            return PhaseOutcome("Running") if waits else outcome
         case _:
             least = draft.view.memory.min_available
             outcome = phases.restarting(

@@ -12,6 +12,7 @@ from workers.api import times
 from workers.api.volcano.job import Delayed, LifecyclePolicy
 from workers.controllers.volcano.job import policies
 from workers.controllers.volcano.job.observed import ObservedPod
+from workers.controllers.volcano.job.phases import RESTARTS
 from workers.controllers.volcano.job.policies import JobEvent
 
 Timers = tuple[Delayed, ...]
@@ -107,6 +108,11 @@ def fired(known: Timers, first: Delayed, now: datetime) -> tuple[Timers, Timers]
 def next_due(known: Timers) -> datetime | None:
     """Returns the time of the next timer."""
     return min((times.parse(timer.due) for timer in known), default=None)
+
+
+def awaits_restart(known: Timers) -> bool:
+    """Returns True if failed pods are restarted after a timeout."""
+    return any(timer.event == "PodFailed" and timer.action in RESTARTS for timer in known)
 
 
 def _turn(timer: Delayed) -> tuple[str, str]:

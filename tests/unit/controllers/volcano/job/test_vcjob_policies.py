@@ -503,6 +503,18 @@ def test_an_action_waits_for_its_timeout_and_survives_every_process():
     assert "delayed" not in cluster.status
 
 
+@cases(
+    ("a restart", "RestartTask", ["Pending", "Running", "Restarting", "Pending"], 1),
+    ("anything else", "TerminateJob", ["Pending", "Running", "Failed"], None),
+)
+def test_a_job_whose_pods_have_all_ended_waits_for_a_restart_that_is_to_come(action, phases, retries):
+    cluster = VcJobCluster(vcjob(task("worker", 2), policies=[on("PodFailed", action, "5m")])).start()
+    cluster.set("train-worker-0", "Succeeded").set("train-worker-1", "Failed", 1).settle()
+    assert cluster.phases == (phases[:2] if retries else phases)
+    cluster.wait(300)
+    assert (cluster.phases, cluster.status.get("retryCount")) == (phases, retries)
+
+
 def test_a_pod_that_stays_pending_is_answered_and_one_that_starts_is_not():
     cluster = VcJobCluster(vcjob(task("worker", 2), policies=[on("PodPending", "RestartJob", "1m")])).settle()
     assert [one["pod"] for one in cluster.status["delayed"]] == ["train-worker-0"]
