@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from workers.api.kinds import POD, POD_GROUP, PRIORITY_CLASS, Object, Ref, ref_of
-from workers.api.references import OUT_OF_SYNC
+from workers.api.references import OUT_OF_SYNC, is_gated
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, podgroup, pods, volumes
 from workers.controllers.volcano.job.killing import BATCH, deletion, is_plugin
@@ -130,12 +130,14 @@ def _asked(view: ObservedJob) -> tuple[Job, Set[str]]:
 
     A task that has started is in the gang, even if a task that it depended on has failed since, but without its
     missing pods, which `dependsOn` holds back, perhaps for ever: a gang with them could not be whole, and room would be
-    kept for them. A task with gated pods keeps its size: it is not admitted yet, and `_broken` says whether those pods
-    go.
+    kept for them. A task with gated pods that can never get its missing ones keeps its size: it is not admitted yet,
+    and `_broken` says whether those pods go.
     """
     job, there = view.job, _by_name(view)
     waiting, started = waiting_tasks(job, there), {pod.task for pod in view.pods}
-    held = (waiting & started) - {pod.task for pod in view.pods if pod.gated}
+    held = waiting & started
+    if gated := held & {pod.task for pod in view.pods if pod.gated}:
+        held -= gated & stalled(job, there).keys()
     if held:
         tasks = tuple(_as_made(job, task, there) if task.name in held else task for task in job.spec.tasks)
         least = min(job.spec.gang, sum(task.replicas for task in tasks))
@@ -144,8 +146,15 @@ def _asked(view: ObservedJob) -> tuple[Job, Set[str]]:
 
 
 def _as_made(job: Job, task: Task, there: Mapping[str, Object]) -> Task:
-    """Returns the task with the pods that exist. there: those, by name."""
-    number = sum(names.pod(job, task, index) in there for index in range(task.replicas))
+    """Returns the task with the pods that exist and may be of the gang: of the gated ones, those of the lowest indexes.
+
+    there: the job's pods by name.
+    """
+    found = ((index, there.get(names.pod(job, task, index))) for index in range(task.replicas))
+    made = [(index, is_gated(pod)) for index, pod in found if pod is not None]
+    number = sum(not gated for _, gated in made)
+    for index, gated in made:
+        number += gated and index <= number
     return task.model_copy(update={"replicas": number, "min_available": min(task.gang, number)})
 
 

@@ -221,6 +221,27 @@ def test_a_gang_that_grows_is_let_through_for_that_first() -> None:
     assert held(cluster) == ["b-0"], "the larger gang is admitted"
 
 
+@cases(
+    ("all but the first", ["c-1", "c-2"], 1),
+    ("all but the last, which is beyond the gang then", ["c-0", "c-1"], 0),
+    ("one in between", ["c-1"], 1),
+    ("none", [], 3),
+)
+def test_a_stage_that_waits_for_its_admission_needs_no_pods_that_another_stage_holds_back(
+    lost: list[str], left: int
+) -> None:
+    """The pod of the stage before is held back until the gang is whole, and its missing pods until that one serves."""
+    tasks = (task("a"), after("a", replicas=2), after("b", name="c", replicas=3))
+    cluster = VcJobCluster(vcjob(*tasks)).start().run().settle()
+    assert held(cluster) == ["c-0", "c-1", "c-2"]
+    for name in ("b-0", *lost):
+        cluster.delete(f"train-{name}")
+    cluster.settle()
+    assert held(cluster) == ["b-0", *(name for name in ("c-0", "c-1", "c-2") if name not in lost)]
+    assert cluster.group is not None
+    assert cluster.group["spec"]["minMember"] == 3 + left
+
+
 @for_each(*range(1, 7))
 def test_no_pod_of_a_larger_gang_starts_before_its_admission(budget: int) -> None:
     """The plan that asks for more may be cut short at any step, and the old gang be whole or not."""
