@@ -74,6 +74,10 @@ class Lease:
     reason: str | None
     generation: str
 
+    def __hash__(self) -> int:
+        # Its holder looks it up ten times, and rarely has two of one key.
+        return hash(self.key)
+
     @property
     def expired(self) -> int | None:
         """The moment at which an earlier lease had expired, if that was the last failure; microseconds, broker's clock.

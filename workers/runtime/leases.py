@@ -114,20 +114,19 @@ class LeaseKeeper:
             process.LEASES_LOST.labels(self.lane.name).inc()
             return
         except LeaseLost:
-            self._forget(lease)
+            self.drop((lease,))
             process.LEASES_LOST.labels(self.lane.name).inc()
             return
         await self.settle(lease, outcome)
 
     async def settle(self, lease: Lease, outcome: Outcome) -> None:
         """Settles one lease. A stale one changes nothing: another process holds the key."""
-        self._forget(lease)
+        self.drop((lease,))
         await self._settling.submit((lease, outcome))
 
     async def settle_all(self, outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> None:
         """Settles many leases in one call. finish: settles them as `Lane.finish` does, together with something else."""
-        for lease, _ in outcomes:
-            self._forget(lease)
+        self.drop(lease for lease, _ in outcomes)
         await self._finish(outcomes, finish)
 
     def check(self, lease: Lease) -> None:
@@ -146,20 +145,17 @@ class LeaseKeeper:
 
     def drop(self, leases: Iterable[Lease]) -> None:
         """Stops renewing these; the unsettled ones expire, and their keys become ready again."""
-        for lease in leases:
-            self._forget(lease)
+        with self._lock:
+            for lease in leases:
+                self._held.pop(lease, None)
+                self._deadlines.pop(lease, None)
 
     def abandon(self) -> None:
         """Cancels all work, and lets its leases run out: what was sent may still arrive, so others wait for them."""
         for lease, task in list(self._held.items()):
-            self._forget(lease)
+            self.drop((lease,))
             if task is not None:
                 task.cancel()
-
-    def _forget(self, lease: Lease) -> None:
-        with self._lock:
-            self._held.pop(lease, None)
-            self._deadlines.pop(lease, None)
 
     async def _finish(self, outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> Sequence[bool]:
         finished = await (finish or self.lane.finish)(outcomes)
