@@ -57,18 +57,18 @@ def export_sample(ref: Ref, index: int, sample: TriggerSample, seconds: float, n
     if sample.type in RESOURCE_TRIGGERS:
         return
     labels = (ref.namespace, sample.name, ref.name, name or sample.type, str(index), _type(ref))
-    LATENCY.set(seconds, *labels)
+    LATENCY.set(seconds, labels)
     failed = 0 if sample.error is None and sample.incomplete is None else 1
     if sample.error is None:
-        VALUE.set(sample.value, *labels)
-        ACTIVE.set(float(sample.active), *labels)
-    ERRORS.add(failed, *labels)
-    (JOB_ERRORS if ref.kind == SCALED_JOB else OBJECT_ERRORS).add(failed, ref.namespace, ref.name)
+        VALUE.set(sample.value, labels)
+        ACTIVE.set(float(sample.active), labels)
+    ERRORS.add(failed, labels)
+    (JOB_ERRORS if ref.kind == SCALED_JOB else OBJECT_ERRORS).add(failed, (ref.namespace, ref.name))
 
 
 def export_lateness(ref: Ref, late: float) -> None:
     """Exports the seconds by which the poll of an object is later than its interval; a sooner one counts 0."""
-    LATENESS.set(max(0.0, late), ref.namespace, _type(ref), ref.name)
+    LATENESS.set(max(0.0, late), (ref.namespace, _type(ref), ref.name))
 
 
 def _type(ref: Ref) -> str:

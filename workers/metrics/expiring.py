@@ -67,8 +67,10 @@ class Expiring(Collector):
         series = self._series
         with self._lock:
             now = self._clock()
-            before, updated = series.get(labels, _NONE)
-            series[labels] = (value + before if adds and updated >= now - self.life else value, now)
+            if adds:
+                before, updated = series.get(labels, _NONE)
+                value += before if updated >= now - self.life else 0.0
+            series[labels] = (value, now)
             # The series that was updated longest ago is the first.
             series.move_to_end(labels)
             if len(series) > SERIES:
@@ -85,7 +87,7 @@ class ExpiringGauge(Expiring):
 
     LIFE = LIFE
 
-    def set(self, value: float, *labels: str) -> None:
+    def set(self, value: float, labels: tuple[str, ...]) -> None:
         """Shows this value. Raises ValueError if there are not as many labels as the gauge has."""
         self._put(labels, value, adds=False)
 
@@ -102,7 +104,7 @@ class ExpiringCounter(Expiring):
 
     LIFE = COUNT_LIFE
 
-    def add(self, amount: float, *labels: str) -> None:
+    def add(self, amount: float, labels: tuple[str, ...]) -> None:
         """Adds to the count. An amount of 0 creates the series, so that its first rise is visible.
 
         Raises ValueError if there are not as many labels as the counter has.

@@ -114,7 +114,7 @@ def measure(metric: Metric, value: float, labels: Sequence[str] = (), times: int
     """
     family = MEASURES[metric]
     if isinstance(family, ExpiringCounter):
-        family.add(value, *labels)
+        family.add(value, tuple(labels))
         return
     one = family.labels(*labels) if labels else family
     if isinstance(one, Counter):
@@ -127,7 +127,7 @@ def measure(metric: Metric, value: float, labels: Sequence[str] = (), times: int
 def show(ref: Ref, levels: Iterable[tuple[Level, float]]) -> None:
     """Shows the gauges of one object's decision."""
     for level, value in levels:
-        LEVELS[level].set(value, ref.namespace, ref.name)
+        LEVELS[level].set(value, (ref.namespace, ref.name))
 
 
 def lane(name: str, stats: Stats) -> None:

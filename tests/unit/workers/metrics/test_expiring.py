@@ -32,11 +32,11 @@ class Shown:
 
 def test_the_last_value_is_shown_until_it_fades():
     shown = Shown()
-    shown.gauge.set(1, "a")
+    shown.gauge.set(1, ("a",))
     shown.now = expiring.LIFE
-    shown.gauge.set(2, "b")
+    shown.gauge.set(2, ("b",))
     assert (shown.value("a"), shown.value("b")) == (1, 2)
-    shown.gauge.set(3, "a")
+    shown.gauge.set(3, ("a",))
     shown.now += expiring.LIFE
     assert (shown.value("a"), shown.value("b")) == (3, 2)
     shown.now += 1
@@ -47,13 +47,13 @@ def test_there_are_never_more_series_than_so_many(monkeypatch):
     monkeypatch.setattr(expiring, "SERIES", 2)
     shown = Shown()
     for name in ("a", "b", "a", "c"):
-        shown.gauge.set(1, name)
+        shown.gauge.set(1, (name,))
     assert [shown.value(name) for name in "abc"] == [1, None, 1]
 
 
 def test_labels_are_counted():
     with pytest.raises(ValueError, match="object"):
-        Shown().gauge.set(1, "a", "b")
+        Shown().gauge.set(1, ("a", "b"))
 
 
 @cases(("a counter's name", "errors_total", "counter"), ("another", "phase_count", "unknown"))
@@ -61,14 +61,14 @@ def test_a_count_is_shown_under_exactly_its_name(name, type_):
     registry, now = CollectorRegistry(), [0.0]
     counter = ExpiringCounter(name, "A count", ["object"], registry=registry, clock=lambda: now[0])
     for amount in (0, 2, 3):
-        counter.add(amount, "a")
+        counter.add(amount, ("a",))
     assert registry.get_sample_value(name, {"object": "a"}) == 5
     assert [family.type for family in registry.collect()] == [type_]
     for write, read in ((text.generate_latest, read_text), (openmetrics.generate_latest, read_openmetrics)):
         samples = [each for family in read(write(registry).decode()) for each in family.samples]
         assert [(each.name, each.labels, each.value) for each in samples] == [(name, {"object": "a"}, 5)]
     now[0] = expiring.COUNT_LIFE + 1
-    counter.add(1, "a")
+    counter.add(1, ("a",))
     assert registry.get_sample_value(name, {"object": "a"}) == 1
 
 
