@@ -1,9 +1,7 @@
 """The poll of one object: the samples so far, and the reading that they become."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from functools import cached_property
 
 from penstock.scaler import Measure, SourceError, milli
 from scalers import metrics
@@ -14,7 +12,7 @@ from scalers.polling.circuit_breaker import CircuitBreaker
 from scalers.polling.single import Asker
 from scalers.redaction import why
 from scalers.triggers.object_probes import BY_TRIGGERS
-from scalers.triggers.parse import Parsed, TriggerProbe, measured
+from scalers.triggers.parse import Parsed, TriggerProbe
 from scheduler.queue import Lease
 from workers.api import kinds
 from workers.api.kinds import Object, Ref
@@ -36,6 +34,7 @@ class ObjectPoll:
     last reading under its name, perhaps of another object. order: for its ledger, if it has one. samples: by the
     trigger's place. carried_out: the order that its ledger took. found: its ledger after that. again: seconds after
     which one of the values changes by itself. ref, uid: of the object; address: the ref, where the caller has it.
+    ledger_name: of its ledger, if it has one.
     """
 
     lease: Lease
@@ -52,10 +51,12 @@ class ObjectPoll:
     again: float = math.inf
     ref: Ref = field(init=False)
     uid: str = field(init=False)
+    ledger_name: str | None = field(init=False)
 
     def __post_init__(self, address: Ref | None) -> None:
         self.ref = address or kinds.parse_key(self.lease.key)
         self.uid = str(self.body["metadata"]["uid"])
+        self.ledger_name = ledger_name(self.ref.kind, self.body)
 
     @property
     def complete(self) -> bool:
@@ -65,15 +66,6 @@ class ObjectPoll:
     def asker(self, place: int) -> Asker:
         """Returns the asker of the trigger at this place; that of another generation of the spec is another one."""
         return self.uid, (place, self.body["metadata"]["generation"])
-
-    @cached_property
-    def _triggers(self) -> Sequence[Object]:
-        return measured(self.body)
-
-    @cached_property
-    def ledger_name(self) -> str | None:
-        """The name of the object's ledger, if it has one."""
-        return ledger_name(self.ref.kind, self.body)
 
     @property
     def claim_request(self) -> ClaimRequest:
@@ -122,8 +114,7 @@ class ObjectPoll:
     def export(self, place: int, seconds: float) -> None:
         """Exports the sample of the trigger at this place as metrics. seconds: that its server took."""
         if self.ref.kind in BY_TRIGGERS:
-            name = self._triggers[place].get("name") or ""
-            metrics.export_sample(self.ref, place, self.samples[place], seconds, name)
+            metrics.export_sample(self.ref, place, self.samples[place], seconds, self.parsed.probes[place].given)
 
     def next(self) -> float:
         """Returns the instant of the next poll (seconds since the epoch, broker's clock)."""

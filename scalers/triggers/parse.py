@@ -92,12 +92,16 @@ class SourceKey:
 
 @dataclass(frozen=True, slots=True)
 class TriggerProbe:
-    """One trigger, ready to be measured. name: of its metric, index included. type: of the trigger."""
+    """One trigger, ready to be measured.
+
+    name: of its metric, index included. type: of the trigger. given: the name that the spec gives it, '' for none.
+    """
 
     name: str
     type: str
     scaler: Scaler
     source: SourceKey
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +343,8 @@ class Triggers:
         if "unset-variables" not in self._quirks:
             refuse_unset(scaler_class, trigger)
         _check_properties(bare, scaler)
-        return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, SourceKey.of(scaler, alone))
+        source = SourceKey.of(scaler, alone)
+        return TriggerProbe(metric_name(bare.index, scaler.metric), bare.type, scaler, source, trigger.name)
 
 
 def _check_properties(trigger: Trigger, scaler: Scaler) -> None:

@@ -178,9 +178,10 @@ class CeleryTasks(Certificates):
         if scalers[0].apart:
             return await super().read(scalers, connections)
         server = scalers[0].server
-        questions = list(dict.fromkeys(scaler.question for scaler in scalers))
+        asked = [scaler.question for scaler in scalers]
+        questions = list(dict.fromkeys(asked))
         answers = dict(zip(questions, await server.answers(questions, backlog.ask, connections), strict=True))
-        return [measured(server, scaler.question, answers[scaler.question]) for scaler in scalers]
+        return [measured(server, question, answers[question]) for question in asked]
 
     @property
     def apart(self) -> bool:

@@ -74,9 +74,10 @@ class RedisSource(ProtectedCertificates):
     async def read(cls, scalers: Sequence[Self], connections: Connections) -> Sequence[float | Measure | Exception]:
         """Returns the numbers of all scalers; asks each question once."""
         server = scalers[0].server
-        questions = list(dict.fromkeys(scaler.question for scaler in scalers))
+        asked = [scaler.question for scaler in scalers]
+        questions = list(dict.fromkeys(asked))
         answers = dict(zip(questions, await server.answers(questions, cls.ask, connections), strict=True))
-        return [measured(server, scaler.question, answers[scaler.question]) for scaler in scalers]
+        return [measured(server, question, answers[question]) for question in asked]
 
     def tls(self) -> TLS | None:
         """Returns the TLS of the connection, or None."""

@@ -93,4 +93,4 @@ async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
             sys.setprofile(None)
     assert len(claim.leases) == len(names)
     assert len(sent) <= 8
-    assert calls / len(names) <= 120
+    assert calls / len(names) <= 110

@@ -56,6 +56,7 @@ def test_a_value_that_changes_by_itself_is_not_polled_before_it_does():
 def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
     name = f"shown-{kind.plural}"
     polled = poll(kind=kind, name=name)
+    polled.parsed = Parsed((PLAIN,))
     polled.samples[0] = sample(3)
     polled.export(0, 0.5)
     labels = {
@@ -72,6 +73,7 @@ def test_what_claims_measure_is_shown_and_what_flows_probe_is_not(kind, shown):
 @cases(("no trigger", []), ("null", None))
 def test_a_ledger_is_shown_also_of_an_object_that_names_no_trigger_any_more(triggers):
     polled = poll(name="let-go")
+    polled.parsed = Parsed((PLAIN,))
     polled.body["spec"]["triggers"] = triggers
     polled.body["metadata"]["annotations"] = {LEDGER: '{"type": "redis", "metadata": {"listName": "work"}}'}
     polled.samples[0] = sample(3)
@@ -159,7 +161,7 @@ def test_a_reading_has_the_interval_of_its_object(given, expected):
 
 def test_a_sample_is_shown_under_the_name_that_its_trigger_has():
     polled = poll(name="named")
-    polled.body["spec"]["triggers"] = [{"type": "redis", "name": "mine"}]
+    polled.parsed = Parsed((replace(PLAIN, given="mine"),))
     polled.samples[0] = sample(3)
     polled.export(0, 0.5)
     labels = [one.labels for metric in REGISTRY.collect() for one in metric.samples

@@ -63,7 +63,7 @@ def test_the_interval_of_polls(spec: Object, seconds: float) -> None:
 
 async def test_a_trigger_that_scales_jobs_has_a_name_and_no_type_of_metric() -> None:
     [probe] = (await Triggers().parse(REF, body({**trigger(None), "name": "mine"}))).probes
-    assert probe.name == "s0-redis-work"
+    assert (probe.name, probe.given) == ("s0-redis-work", "mine")
     assert (await Triggers().parse(REF, body({**trigger(None), "metricType": "Value"}))).problem == (
         "trigger 0 (redis): metricType: has no meaning on a ScaledJob and must be left out"
     )
