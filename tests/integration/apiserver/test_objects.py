@@ -161,11 +161,22 @@ def test_an_update_without_version_is_unconditional(api: Api) -> None:
         JSON_PATCH,
         [{"op": "move", "from": "/data/a", "path": "/data/c"}, {"op": "replace", "path": "/data/c", "value": "d"}],
     ),
+    (
+        "JSON, a member that is not there",
+        JSON_PATCH,
+        [{"op": "remove", "path": "/data/a"}, {"op": "replace", "path": "/data/c", "value": "d"}],
+    ),
 )
 def test_every_kind_of_patch_changes_the_object(type: str, patch: Any, api: Api) -> None:
     api.create(api.maps, config_map())
     answer = api.patch(f"{api.maps}/one", patch, type)
     assert (answer.code, answer.body["data"]) == (200, {"c": "d"})
+
+
+def test_a_json_patch_counts_from_the_end_of_a_list(api: Api) -> None:
+    api.create(api.maps, config_map(finalizers=["x.io/a", "x.io/b"]))
+    answer = api.patch(f"{api.maps}/one", [{"op": "remove", "path": "/metadata/finalizers/-1"}], JSON_PATCH)
+    assert (answer.code, answer.body["metadata"]["finalizers"]) == (200, ["x.io/a"])
 
 
 def test_a_strategic_patch_merges_containers_by_name(api: Api) -> None:

@@ -4,6 +4,7 @@ No function changes its arguments; results may share unchanged parts with them.
 """
 
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from workers.api.kinds import Object
 #: More operations than this are refused, as the real server does, and more bytes that all copies have together: a
 #: few dozen operations that copy the document into itself would fill any memory.
 MAX_OPERATIONS, MAX_COPIED = 10_000, 3 * 1024 * 1024
+#: A position in a list, as Go reads a number.
+_POSITION = re.compile("[+-]?[0-9]{1,19}")
 
 
 def merge_patch(doc: Object, patch: Any) -> Object:
@@ -91,15 +94,19 @@ def _value(operation: Mapping[str, Any]) -> Any:
 
 
 def _index(array: Sequence[Any], token: str, *, end: bool = False) -> int:
-    """The position a token means in a list; with `end`, one past the last too, also spelled ``-``."""
+    """The position a token means in a list; with `end`, one past the last too, also spelled ``-``.
+
+    As on a real server, and unlike in RFC 6902, negative positions count from the end.
+    """
+    size = len(array) + end
     if end and token == "-":
         return len(array)
-    if not token.isascii() or not token.isdigit() or (len(token) > 1 and token[0] == "0"):
+    if not _POSITION.fullmatch(token):
         raise PatchError(f"invalid array index: {token!r}")
     index = int(token)
-    if index >= len(array) + end:
+    if not -size <= index < size:
         raise PatchError(f"array index out of bounds: {index}")
-    return index
+    return index % size
 
 
 def _get(doc: Any, tokens: Sequence[str]) -> Any:
@@ -143,10 +150,13 @@ def _remove(doc: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _replace(doc: Any, operation: Mapping[str, Any]) -> Any:
+    """Replaces an item that is there, or sets a member: a real server does not ask for the old one."""
     tokens, value = _pointer(operation, "path"), _value(operation)
-    if tokens:
-        _cut(doc, tokens)
-    return _put(doc, tokens, value)
+    parent = _get(doc, tokens[:-1])
+    if not tokens or not isinstance(parent, list):
+        return _put(doc, tokens, value)
+    parent[_index(parent, tokens[-1])] = value
+    return doc
 
 
 def _move(doc: Any, operation: Mapping[str, Any]) -> Any:
