@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from tests.integration.apiserver.client import Api, config_map, pod
+from tests.support.tables import for_each
 
 
 def _seen(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -70,6 +71,13 @@ def test_a_watch_by_field_sees_pods_come_to_a_node(api: Api) -> None:
 def test_a_watch_ends_when_its_time_is_up(api: Api) -> None:
     with api.watch(api.jobs, seconds=1, resourceVersion=api.get(api.jobs).version) as events:
         assert list(events) == []
+
+
+@for_each("watch", "watch=True", "watch=yes")
+def test_a_watch_is_asked_for_by_its_name_alone(asked: str, api: Api) -> None:
+    api.create(api.maps, config_map("mine", labels={"a": "b"}))
+    answer = api("GET", f"{api.maps}?{asked}&timeoutSeconds=1&labelSelector=a")
+    assert answer.body["type"] == "ADDED"
 
 
 def test_a_bookmark_tells_how_far_the_watcher_is(ours: Api) -> None:

@@ -63,16 +63,17 @@ def of(method: str, path: str, query: Mapping[str, str]) -> AccessAttributes:
             rest = rest[2:]
     resource, name, subresource = (*rest, "", "")[:3]
     if verb in ("get", "delete") and not name:
-        verb = "watch" if verb == "get" and _watches(query) else _OF_COLLECTIONS[verb]
-    elif verb == "get" and _watches(query):
+        verb = "watch" if verb == "get" and is_set(query, "watch") else _OF_COLLECTIONS[verb]
+    elif verb == "get" and is_set(query, "watch"):
         verb = "watch"
     if verb in ("list", "watch", "deletecollection") and not name:
         name = _selected(query.get("fieldSelector", ""))
     return AccessAttributes(verb, group, resource, subresource, namespace, name)
 
 
-def _watches(query: Mapping[str, str]) -> bool:
-    return query.get("watch", "").lower() in ("1", "true", "t")
+def is_set(query: Mapping[str, str], name: str) -> bool:
+    """True for a boolean query parameter that is there, if only by its name (`?watch`), and neither false nor 0."""
+    return query.get(name, "false").lower() not in ("false", "0")
 
 
 def _selected(selector: str) -> str:

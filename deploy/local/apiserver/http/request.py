@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from deploy.local.apiserver.access.request_attributes import is_set
 from deploy.local.apiserver.access.user_info import NOBODY, UserInfo
 from deploy.local.apiserver.api_errors import ApiError, bad_request, not_acceptable, unsupported_media_type
 from deploy.local.apiserver.codec import duplicate_keys, protobuf_objects, yaml_documents
@@ -77,7 +78,7 @@ class ApiRequest:
 
     def flag(self, name: str) -> bool:
         """A boolean query parameter."""
-        return self.query.get(name, "").lower() in ("1", "true", "t")
+        return is_set(self.query, name)
 
     def number(self, name: str) -> int | None:
         """A whole number given as a query parameter. Raises ApiError (400) for none, and beyond 64 bits as Go does."""

@@ -14,6 +14,7 @@ APPS = "/apis/apps/v1/namespaces/team/deployments"
     ("list everywhere", "GET", "/api/v1/pods", {}, ("list", "", "pods")),
     ("get", "GET", "/api/v1/namespaces/team/pods/a", {}, ("get", "", "pods", "", "team", "a")),
     ("watch", "GET", "/api/v1/namespaces/team/pods", {"watch": "1"}, ("watch", "", "pods", "", "team")),
+    ("watch by its name", "GET", "/api/v1/namespaces/team/pods", {"watch": ""}, ("watch", "", "pods", "", "team")),
     ("no watch", "GET", "/api/v1/namespaces/team/pods", {"watch": "0"}, ("list", "", "pods", "", "team")),
     ("watch in the path", "GET", "/api/v1/watch/namespaces/team/pods", {}, ("watch", "", "pods", "", "team")),
     (
