@@ -176,6 +176,8 @@ class ApiApp:
         if target is None:
             raise api_errors.no_resource(self._advice(group, version, parts))
         if watch:
+            if request.method != "GET":
+                raise api_errors.method_not_allowed()
             return read.watching(self._ctx, request, target)
         answer = await (self._named(request, target) if target.name else self._collection(request, target))
         return _warned(answer, target.resource.deprecation)

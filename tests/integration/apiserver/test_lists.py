@@ -115,6 +115,10 @@ def test_a_version_that_is_none_is_refused(version: str, ours: Api) -> None:
     assert ours.get(ours.maps, resourceVersion=version).code == 400
 
 
+def test_a_time_that_is_no_number_is_refused(api: Api) -> None:
+    assert api.get(api.maps, timeoutSeconds="1s").code == 400
+
+
 def test_a_next_page_of_another_version_is_refused(five: Api) -> None:
     token = five.get(five.maps, limit=2).body["metadata"]["continue"]
     assert five.get(five.maps, resourceVersion="5", **{"continue": token}).code == 400

@@ -154,6 +154,17 @@ def test_an_update_without_version_is_unconditional(api: Api) -> None:
 
 
 @cases(
+    ("another name", {"name": "two"}, "the name of the object (two) does not match the name on the URL (one)"),
+    ("no name", {"name": ""}, "the name of the object (one based on URL) was undeterminable: name must be provided"),
+    ("another namespace", {"namespace": "none"}, "does not match the namespace on the request"),
+)
+def test_an_update_of_another_object_is_refused_where_there_is_none(metadata: Any, refusal: str, api: Api) -> None:
+    body = config_map()
+    answer = api("PUT", f"{api.maps}/one", {**body, "metadata": {**body["metadata"], **metadata}})
+    assert (answer.code, refusal in answer.message) == (400, True)
+
+
+@cases(
     ("merge", MERGE, {"data": {"c": "d", "a": None}}),
     ("strategic", STRATEGIC, {"data": {"c": "d", "a": None}}),
     (
@@ -235,6 +246,11 @@ def test_tables_have_the_columns_of_the_kind(api: Api) -> None:
     assert {"Name", "Completions", "Age"} <= {column["name"] for column in table["columnDefinitions"]}
     assert table["rows"][0]["cells"][0] == "crunch"
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+def test_rows_of_tables_include_what_there_is(api: Api) -> None:
+    answer = api("GET", api.maps, accept="application/json;as=Table;g=meta.k8s.io;v=v1", includeObject="Everything")
+    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
 
 
 def test_unknown_fields_are_dropped_warned_about_or_refused(ours: Api) -> None:

@@ -80,6 +80,11 @@ def test_a_watch_is_asked_for_by_its_name_alone(asked: str, api: Api) -> None:
     assert answer.body["type"] == "ADDED"
 
 
+def test_a_watch_by_its_path_is_only_read(api: Api) -> None:
+    answer = api("POST", f"/api/v1/watch/namespaces/{api.namespace}/configmaps", {}, timeoutSeconds=1)
+    assert answer.code == 405
+
+
 def test_a_bookmark_tells_how_far_the_watcher_is(ours: Api) -> None:
     version = ours.get(ours.jobs).version
     with ours.watch(ours.jobs, resourceVersion=version, allowWatchBookmarks="true") as events:

@@ -32,6 +32,8 @@ BOOKMARK = 2.0
 _LIST_OPTIONS = Kind("meta.k8s.io", "v1", "ListOptions", "")
 #: What a list can say about the version that it names.
 _MATCHES = ("Exact", "NotOlderThan")
+#: What the rows of a table may say of their objects.
+_INCLUDED = ("Metadata", "Object", "None")
 
 
 def get(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
@@ -75,13 +77,17 @@ def _table(
     records: Iterable[StoredObject],
     version: str,
 ) -> Object:
+    include = request.query.get("includeObject") or "Metadata"
+    if include not in _INCLUDED:
+        why = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: includeObject: {why}")
     made = tables.table(
         resource.kind,
         [resource.present(record) for record in records],
         now=ctx.now(),
         columns=resource.columns if resource.custom else None,
         resource_version=version,
-        include=request.query.get("includeObject") or "Metadata",
+        include=include,
     )
     return made | {"apiVersion": f"meta.k8s.io/{accept.version}"}
 
@@ -149,6 +155,7 @@ def listing(ctx: Context, request: ApiRequest, target: RequestTarget) -> Respons
     resource = target.resource
     accept = negotiate(request.headers.get("accept", ""))
     _check_match(request)
+    request.number("timeoutSeconds")  # a list is never late, but the client is told of what is no number
     test = chooser(request, target)
     token = paging.Token.decode(text) if (text := request.query.get("continue")) else None
     version, records = _moment(ctx, request, target, token)

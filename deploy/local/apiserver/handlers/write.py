@@ -292,8 +292,10 @@ def _dry(ctx: Context, request: ApiRequest, target: RequestTarget, record: Store
 async def update(ctx: Context, request: ApiRequest, target: RequestTarget) -> Response:
     """PUT of an object or of its status."""
     check_options(request)
-    # A body that cannot be read is told before an object that is not there.
+    # A body that cannot be read, or is another object's, is told before an object that is not there.
     body, warnings = read(request, target)
+    _placed(target, body["metadata"])
+    named(target, body["metadata"])
     return await replace_object(ctx, request, target, ctx.existing(target), body, warnings)
 
 
