@@ -143,6 +143,8 @@ def config_key(text: str) -> tuple[str, ...]:
         )
     if text in (".", ".."):
         problems.append(f"must not be '{text}'")
+    elif text.startswith(".."):
+        problems.append("must not start with '..'")
     return tuple(problems)
 
 

@@ -33,7 +33,7 @@ def _name(metadata: Object, rule: TextRule, path: str) -> Iterator[FieldError]:
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     if prefix and name.startswith(prefix[:58]):
         # A prefix may end in a hyphen: a random suffix follows.
-        for problem in rule(prefix[:-1] + "a" if prefix.endswith(("-", ".")) else prefix):
+        for problem in rule(prefix[:-1] + "a" if prefix.endswith("-") else prefix):
             yield field_errors.invalid(f"{path}.generateName", prefix, problem)
     if not name:
         yield field_errors.required(f"{path}.name", "name or generateName is required")
@@ -95,6 +95,8 @@ def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
             if not owner.get(field):
                 what = "version" if field == "apiVersion" else field
                 yield field_errors.invalid(f"{place}.{field}", owner.get(field, ""), f"{what} must not be empty")
+        if owner.get("apiVersion", "").count("/") > 1:
+            yield field_errors.invalid(f"{place}.apiVersion", owner["apiVersion"], "version must not be empty")
         if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
             yield field_errors.invalid(place, "v1, Kind=Event", "v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):

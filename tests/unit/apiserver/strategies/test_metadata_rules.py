@@ -31,6 +31,11 @@ OWNER = "metadata.ownerReferences"
     ("a fine name", {"name": "a.b-1"}, []),
     ("a generated name", {"name": "a-b2c4d", "generateName": "a-"}, []),
     (
+        "a prefix that ends in a dot",
+        {"name": "a.b2c4d", "generateName": "a."},
+        [f'metadata.generateName: Invalid value: "a.": {SUBDOMAIN}'],
+    ),
+    (
         "a label's key",
         {"labels": {"a b": "c"}},
         [f'{LABELS}: Invalid value: "a b": name part must consist of alphanumeric'],
@@ -61,6 +66,11 @@ OWNER = "metadata.ownerReferences"
         "an owner without a name",
         {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "", "uid": ""}]},
         [f'{OWNER}.{field}: Invalid value: "": {field} must not be empty' for field in ("name", "uid")],
+    ),
+    (
+        "an owner of two groups",
+        {"ownerReferences": [{"apiVersion": "a/b/v1", "kind": "Pod", "name": "p", "uid": "u"}]},
+        [f'{OWNER}.apiVersion: Invalid value: "a/b/v1": version must not be empty'],
     ),
     ("finalizers with a domain, and a standard one", {"finalizers": ["example.com/x", "orphan"]}, []),
     (
@@ -158,7 +168,7 @@ def test_a_custom_resource_without_one() -> None:
     (names.dns_subdomain, ["a.b"], ["a..b"]),
     (names.port_name, ["http-2"], ["a--b", "a" * 16, "-a"]),
     (names.env_name, ["A.b-c_1", "1-", "..", " ", "a b{}~"], ["a=b", "ß", "a\n", "\x7f", ""]),
-    (names.config_key, ["a.b"], ["a/b", ".."]),
+    (names.config_key, ["a.b", ".a"], ["a/b", ".", "..", "..a"]),
     (names.domain_path, ["example.com/a/b"], ["example.com", "Example.com/a", "example.com/a b"]),
     (names.qualified_name, ["x.y/z"], ["a" * 64, "x.y/"]),
 )
