@@ -5,6 +5,7 @@ import signal
 
 from tests.integration.kubelet.lab import Lab, code, condition, phase, shell, until
 from tests.support.processes import alive
+from workers.api.kinds import CONFIG_MAP, Ref
 
 
 def once(lab: Lab, name: str, exit_code: int) -> str:
@@ -92,6 +93,36 @@ async def test_a_pod_deleted_while_there_was_no_kubelet_is_ended_by_the_next(lab
     await lab.gone("polite")
     await until(lambda: not alive(starts(lab, "forced")[0]), "its process is ended")
     assert not alive(starts(lab, "polite")[0])
+
+
+async def test_a_pod_whose_environment_is_gone_is_still_probed_later_and_asked_to_end(lab: Lab) -> None:
+    ref = Ref(CONFIG_MAP, "default", "words")
+    words = {"metadata": {"namespace": "default", "name": "words"}, "data": {"WORD": "x"}}
+    await lab.cluster.create(CONFIG_MAP, {**CONFIG_MAP.type_meta, **words})
+    asked = lab.folder / "asked"
+    script = f"echo $$ > {lab.folder}/pid; trap 'touch {asked}; exit 0' TERM; while :; do sleep 0.05; done"
+    main = shell(
+        script,
+        envFrom=[{"configMapRef": {"name": "words"}}],
+        readinessProbe={"exec": {"command": ["test", "-e", f"{lab.folder}/flag"]}, "periodSeconds": 1},
+        lifecycle={"preStop": {"exec": {"command": ["true"]}}},
+    )
+    await lab.create("probed", main, terminationGracePeriodSeconds=1000)
+    await until(lambda: lab.number("pid"), "the container runs")
+    lab.stop(signal.SIGKILL)
+    await lab.cluster.delete(ref)
+    lab.start()
+    log = lab.folder / "kubelet.log"
+    await until(lambda: "could not be asked" in log.read_text(), "the new kubelet asks in vain")
+    (lab.folder / "flag").touch()
+    await lab.cluster.create(CONFIG_MAP, {**CONFIG_MAP.type_meta, **words})
+    await lab.wait("probed", lambda pod: condition(pod, "Ready").get("status") == "True")
+    lab.stop(signal.SIGKILL)
+    await lab.cluster.delete(ref)
+    lab.start()
+    await lab.delete("probed")
+    await until(asked.exists, "the container is asked to end")
+    await lab.gone("probed")
 
 
 async def test_a_kubelet_that_stops_ends_its_pods_and_says_that_they_are_not_to_blame(lab: Lab) -> None:

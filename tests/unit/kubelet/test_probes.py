@@ -51,6 +51,28 @@ async def test_only_changes_of_the_verdict_are_reported() -> None:
     assert told == [(True, ""), (False, "worse"), (True, "")]
 
 
+async def test_a_question_that_could_not_be_asked_is_no_answer() -> None:
+    answers = iter(["bad", probes.NotAsked("no ConfigMap"), None, "bad", probes.NotAsked("no ConfigMap"), "bad"])
+    told: list[tuple[bool, str]] = []
+    done = asyncio.Event()
+
+    async def check(_: Object) -> str | None:
+        answer = next(answers, done)
+        if isinstance(answer, probes.NotAsked):
+            raise answer
+        if isinstance(answer, asyncio.Event):
+            answer.set()
+            await asyncio.Event().wait()
+            return None
+        return answer
+
+    probe = {"periodSeconds": 0, "failureThreshold": 2}
+    task = asyncio.create_task(probes.observe(probe, check, lambda *verdict: told.append(verdict)))
+    await asyncio.wait_for(done.wait(), 30)
+    task.cancel()
+    assert told == [(True, ""), (False, "bad")]
+
+
 async def test_a_startup_probe_is_asked_until_it_succeeds() -> None:
     answers = iter(["not yet", None])
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +14,17 @@ from deploy.local.supervisor.guard import signal_group
 from workers.api import loopback_addresses
 from workers.api.kinds import Object
 
+log = logging.getLogger(__name__)
+
 KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket")
 
-#: Asks once; why the probe failed, or None when it succeeded.
+
+class NotAsked(Exception):  # noqa: N818 - says what it is
+    """A question could not be put to a container, which says nothing about its health. The message says why."""
+
+
+#: Asks once; why the probe failed, or None when it succeeded. Raises NotAsked.
 Check = Callable[[Object], Awaitable[str | None]]
 
 
@@ -57,13 +65,17 @@ async def observe(probe: Object, check: Check, on_change: Callable[[bool, str], 
     tally, known = ProbeResults(), None
     await asyncio.sleep(probe.get("initialDelaySeconds", 0))
     while True:
-        failure = await check(probe)
-        tally = tally.count(failure is None, probe)
-        if tally.healthy is not None and tally.healthy != known:
-            known = tally.healthy
-            on_change(known, failure or "")
-        if once and known:
-            return
+        try:
+            failure = await check(probe)
+        except NotAsked as problem:
+            log.info("a probe could not be asked", extra={"error": str(problem)})
+        else:
+            tally = tally.count(failure is None, probe)
+            if tally.healthy is not None and tally.healthy != known:
+                known = tally.healthy
+                on_change(known, failure or "")
+            if once and known:
+                return
         await asyncio.sleep(probe.get("periodSeconds", 10))
 
 

@@ -36,7 +36,7 @@ from deploy.local.kubelet.pods.recipe import NoCommand, Recipe
 from deploy.local.kubelet.volumes import folders
 from workers.api import loopback_addresses
 from workers.api.kinds import POD, Object, Ref, ref_of
-from workers.errors import ClusterError
+from workers.errors import ClusterError, PenstockError
 
 log = logging.getLogger(__name__)
 
@@ -347,7 +347,10 @@ class Worker:
         if "sleep" in hook:
             await asyncio.sleep(hook["sleep"].get("seconds", 0))
             return None
-        return await self._ask(name, {"timeoutSeconds": longest, **hook}) if hook else None
+        try:
+            return await self._ask(name, {"timeoutSeconds": longest, **hook}) if hook else None
+        except probes.NotAsked as problem:
+            return str(problem)
 
     # -- probes --------------------------------------------------------------------------------------------------
 
@@ -410,11 +413,16 @@ class Worker:
         self._set(name, replace(self._containers[name], unhealthy=message, unhealthy_grace=grace))
 
     async def _ask(self, name: str, question: Object) -> str | None:
-        """Asks beside a running container, in its environment and directory; why it failed, or None."""
+        """Asks beside a running container, in its environment and directory; why it failed, or None.
+
+        Raises NotAsked when the environment of a container that an earlier kubelet started cannot be made again.
+        """
         attempt = self._attempts[name]
         if name not in self._recipes:
-            # it was started by an earlier kubelet
-            await self._prepare(name, attempt)
+            try:
+                await self._prepare(name, attempt)
+            except (PenstockError, OSError) as problem:
+                raise probes.NotAsked(str(problem)) from problem
         made = self._recipes[name]
         return await probes.ask(
             question,
