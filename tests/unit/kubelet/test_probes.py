@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -146,6 +147,18 @@ async def test_a_command_that_takes_too_long_is_a_failure_and_is_ended(tmp_path:
     assert await probes.ask(probe, box("main"), env=ENV, cwd=tmp_path) == "no answer within 0.5 s"
     pid = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def test_the_output_of_a_chatty_command_is_not_kept(tmp_path: Path) -> None:
+    chatty = ["sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x; echo why; exit 3"]
+    tracemalloc.start()
+    try:
+        failure = await probes.execute(chatty, env=ENV, cwd=tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert failure == f"exit code 3: {'x' * 508}why"
+    assert peak < 4_000_000
 
 
 @pytest.mark.parametrize("kind", probes.KINDS)

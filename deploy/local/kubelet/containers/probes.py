@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket")
+#: Bytes of a command's output that are read at once, and the last ones, which a failure shows.
+_PART, _SHOWN = 64 * 1024, 512
 
 
 class NotAsked(Exception):  # noqa: N818 - says what it is
@@ -118,15 +120,19 @@ async def execute(command: list[str], *, env: Mapping[str, str], cwd: Path | Non
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
     )
+    assert process.stdout is not None
+    printed = b""
     try:
-        printed, _ = await process.communicate()
+        while part := await process.stdout.read(_PART):
+            printed = (printed + part)[-_SHOWN:]
+        await process.wait()
     finally:
         signal_group(process.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             await process.wait()
     if process.returncode == 0:
         return None
-    return f"exit code {process.returncode}: {printed[-512:].decode(errors='replace').strip()}"
+    return f"exit code {process.returncode}: {printed.decode(errors='replace').strip()}"
 
 
 def port(value: int | str, container: Object) -> int:
