@@ -9,6 +9,7 @@ import pytest
 
 from deploy.local.kubelet import kubelet as module
 from deploy.local.kubelet.kubelet import KubeletOptions, kubelet
+from deploy.local.kubelet.pods import lifecycle
 from tests.support.conditions import eventually
 from tests.support.processes import alive
 from tests.support.tables import cases
@@ -84,3 +85,43 @@ async def test_no_pod_begins_any_more_that(
     assert list((tmp_path / "root" / "pods").iterdir()) == []
     assert not server.pid("late")
     assert ("late" in server.bound) == bool(held)
+
+
+async def test_a_pre_stop_hook_may_take_as_long_as_its_pod_may_take_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "GRACE", 0.1)
+    server = Server(tmp_path, "drains")
+    [only] = server.pods
+    only["spec"]["terminationGracePeriodSeconds"] = 1000
+    [main] = only["spec"]["containers"]
+    asked = f"trap 'mv {tmp_path}/drained {tmp_path}/asked; exit 0' TERM"
+    main["command"][-1] = f"{asked}; echo $$$$ > {tmp_path}/drains; while :; do sleep 0.05; done"
+    main["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", f"sleep 0.5; touch {tmp_path}/drained"]}}}
+    options = KubeletOptions("local", 1, tmp_path / "root", tmp_path / "logs", events="none", farewell=30.0)
+    stop = asyncio.Event()
+    async with kubelet(server, options) as node:  # type: ignore[arg-type]
+        serving = asyncio.create_task(node.serve(stop))
+        await eventually(lambda: server.pid("drains"))
+        stop.set()
+        await asyncio.wait_for(serving, 60)
+    assert (tmp_path / "asked").exists()
+
+
+async def test_a_pre_stop_hook_ends_with_its_container(tmp_path: Path) -> None:
+    server = Server(tmp_path, "sick")
+    [only] = server.pods
+    only["spec"]["restartPolicy"] = "Always"
+    [main] = only["spec"]["containers"]
+    main["command"][-1] = f"echo $$$$ >> {tmp_path}/starts; until [ -e {tmp_path}/hook ]; do sleep 0.05; done"
+    hook = ["sh", "-c", f"echo $$ > {tmp_path}/hook.new; mv {tmp_path}/hook.new {tmp_path}/hook; exec sleep 600"]
+    main["lifecycle"] = {"preStop": {"exec": {"command": hook}}}
+    main["livenessProbe"] = {"exec": {"command": ["false"]}, "failureThreshold": 1}
+    options = KubeletOptions("local", 1, tmp_path / "root", tmp_path / "logs", events="none", farewell=0.0)
+    stop = asyncio.Event()
+    async with kubelet(server, options) as node:  # type: ignore[arg-type]
+        serving = asyncio.create_task(node.serve(stop))
+        await eventually(lambda: server.pid("hook"))
+        await eventually(lambda: not alive(server.pid("hook")))
+        stop.set()
+        await asyncio.wait_for(serving, 60)

@@ -305,6 +305,8 @@ class Worker:
         await output.finish()
         if probe := self._probes.pop(name, None):
             probe.cancel()
+        if hook := self._hooks.get(attempt.folder):
+            hook.cancel()
         container = self._containers[name]
         stopping = None if container.unhealthy else container.stopping
         end = self._end(name, attempt, container.unhealthy or "")
@@ -338,17 +340,17 @@ class Worker:
         """Begins the preStop hook of a container, unless it has begun. The task returns why it failed, or None."""
         folder = self._attempts[name].folder
         if folder not in self._hooks:
-            self._hooks[folder] = asyncio.create_task(self._run_hook(name, "preStop", lifecycle.GRACE))
+            self._hooks[folder] = asyncio.create_task(self._run_hook(name, "preStop"))
         return self._hooks[folder]
 
-    async def _run_hook(self, name: str, kind: str, longest: float) -> str | None:
-        """Runs a hook of a container, if it has that; why it failed, or None. longest: seconds that it may take."""
+    async def _run_hook(self, name: str, kind: str) -> str | None:
+        """Runs a hook of a container, if it has that; why it failed, or None. It lasts as long as the container."""
         hook = _hook(self._specs[name], kind)
         if "sleep" in hook:
             await asyncio.sleep(hook["sleep"].get("seconds", 0))
             return None
         try:
-            return await self._ask(name, {"timeoutSeconds": longest, **hook}) if hook else None
+            return await self._ask(name, {"timeoutSeconds": math.inf, **hook}) if hook else None
         except probes.NotAsked as problem:
             return str(problem)
 
@@ -362,7 +364,7 @@ class Worker:
             group.create_task(self._probe(name))
 
     async def _post_start(self, name: str) -> None:
-        problem = await self._run_hook(name, "postStart", math.inf)
+        problem = await self._run_hook(name, "postStart")
         container, spec = self._containers[name], self._specs[name]
         if problem is not None:
             message = f"postStart hook failed: {problem}"
