@@ -97,6 +97,13 @@ def test_a_way_out_is_refused(mount: Object, isolated: bool) -> None:
         decided({"name": "v", **mount}, isolated=isolated)
 
 
+def test_a_part_that_is_named_by_no_variable_is_refused() -> None:
+    with pytest.raises(ConfigProblem, match=r"subPathExpr a/\$\(NO\): no variable is named NO"):
+        decided({"name": "v", "mountPath": "data", "subPathExpr": "a/$(NO)"})
+    escaped = decided({"name": "v", "mountPath": "data", "subPathExpr": "$$(NO)"})
+    assert escaped.links == {WORK / "data": PLACES["v"] / "$(NO)"}
+
+
 def test_links_and_parts_are_made_once(tmp_path: Path) -> None:
     wanted = Mounts({}, parts=(tmp_path / "v/sub",), links={tmp_path / "work/deep/data": tmp_path / "v/sub"})
     for _ in range(2):

@@ -34,6 +34,12 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def undefined(text: str, variables: Mapping[str, str]) -> list[str]:
+    """Returns the names in a text's ``$(NAME)`` that no variable has."""
+    found = (match[1] for match in _REFERENCE.finditer(text) if match[0] != "$$")
+    return [name for name in found if name not in variables]
+
+
 def references(container: Object) -> Iterator[tuple[Kind, str]]:
     """The ConfigMaps and Secrets its variables come from."""
     for source in container.get("envFrom") or ():

@@ -115,7 +115,10 @@ def _sources(container: Object, places: Mapping[str, Path], variables: Mapping[s
             raise ConfigProblem(f"{where}: the pod has no such volume")
         if ".." in PurePosixPath(path).parts:
             raise ConfigProblem(f"{where}: mountPath {path} leads out of the working directory")
-        part = environment.expand(mount.get("subPathExpr") or "", variables) or mount.get("subPath") or ""
+        expression = mount.get("subPathExpr") or ""
+        if missing := environment.undefined(expression, variables):
+            raise ConfigProblem(f"{where}: subPathExpr {expression}: no variable is named {missing[0]}")
+        part = environment.expand(expression, variables) or mount.get("subPath") or ""
         place = places[mount["name"]]
         found.append((path, place / folders.inside(part, where) if part else place, mount))
     return found
