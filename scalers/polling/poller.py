@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,7 +30,7 @@ from workers.decision.claims import ClaimOrder, always_has_ledger, ledger_name
 from workers.decision.snapshot import Reading
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
-from workers.newest_entries import remember
+from workers.newest_entries import TurnCache
 from workers.runtime.leases import Finish, LeaseKeeper, LeaseLost, Notify
 from workers.settings import Settings
 
@@ -96,7 +96,7 @@ class Poller:
         self._probes = ObjectProbes(triggers, store)
         self._deliveries = deliveries
         self._wakeups = wakeups
-        self._watches: OrderedDict[str, tuple[Parsed, WaitingObject]] = OrderedDict()
+        self._watches: TurnCache[str, tuple[Parsed, WaitingObject]] = TurnCache(WATCHES)
         self._sources = sources or BatchedReader(
             Connections(patience=settings.source_timeout / 4, cluster=cluster),
             CircuitBreakers(BreakerPolicy(cap=settings.polling, probe=settings.source_timeout)),
@@ -308,11 +308,11 @@ class Poller:
 
     def _waiting(self, poll: ObjectPoll) -> WaitingObject:
         """Returns the watches of an object; those of probes that were seen before are not derived from them again."""
-        known = self._watches.get(poll.uid)
+        known = self._watches.used(poll.uid)
         if known and known[0] is poll.parsed:
             return known[1]
         waiting = WaitingObject.of(poll.body, poll.parsed.probes)
-        remember(self._watches, poll.uid, (poll.parsed, waiting), WATCHES)
+        self._watches.keep(poll.uid, (poll.parsed, waiting))
         return waiting
 
 

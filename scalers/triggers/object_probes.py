@@ -1,7 +1,6 @@
 """The probes of every polled kind: triggers of KEDA's kinds, pods of JobFlows, the deliveries of EventJobs."""
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import replace
 
 from scalers.deliveries.event_ledger import DEFAULTS, EventLedger
@@ -20,7 +19,7 @@ from workers.cache import codec
 from workers.cache.store import Store
 from workers.errors import UserError
 from workers.events import routing
-from workers.newest_entries import remember
+from workers.newest_entries import TurnCache
 
 #: Specs of EventJobs that are kept, and entries of a channel that are no events and are kept.
 _SPECS, _MALFORMED = 20_000, 1_000
@@ -43,7 +42,7 @@ class ObjectProbes:
         self._triggers = triggers
         self._store = store
         self._server: RedisServer | None = None
-        self._specs: OrderedDict[str, tuple[int, EventJobSpec | None]] = OrderedDict()
+        self._specs: TurnCache[str, tuple[int, EventJobSpec | None]] = TurnCache(_SPECS)
 
     def known(self, ref: Ref, body: Object) -> Parsed | None:
         """Returns the probes that `parse` would return without waiting for anything, or None."""
@@ -105,7 +104,7 @@ class ObjectProbes:
     def _spec(self, body: Object) -> EventJobSpec | None:
         """Returns the typed spec, None for one that cannot be used."""
         uid, generation = body["metadata"]["uid"], body["metadata"].get("generation", 0)
-        known = self._specs.get(uid)
+        known = self._specs.used(uid)
         if known and known[0] == generation:
             return known[1]
         try:
@@ -114,7 +113,7 @@ class ObjectProbes:
             spec = None
         if spec and any(routing.problems(spec)):
             spec = None
-        remember(self._specs, uid, (generation, spec), _SPECS)
+        self._specs.keep(uid, (generation, spec))
         return spec
 
 

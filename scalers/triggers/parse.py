@@ -1,7 +1,7 @@
 """Parses the triggers of an object into scalers that are ready to measure, and caches the outcome."""
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,12 +22,10 @@ from workers.api import bool_annotations
 from workers.api.kinds import SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.decision.claims import LEDGER, ledger_of, name_of
 from workers.errors import PenstockError, Unavailable, UserError
-from workers.newest_entries import remember
+from workers.newest_entries import TurnCache
 
 #: Triggers that are parsed before other tasks run, and problems that one condition names.
 _PIECE, _PROBLEMS = 50, 10
-#: While the cache is full, one in so many new objects displaces the one that was not used for longest.
-_DISPLACING = 16
 
 
 def is_polled(body: Object) -> bool:
@@ -173,11 +171,9 @@ class Triggers:
         self.prefix = prefix
         self._lookups = lookups or Lookups()
         self._authenticator = authenticator or Authenticator()
-        self._limit = limit
         self._most = most
         self._quirks = frozenset(quirks)
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._new = 0
+        self._known: TurnCache[str, _Known] = TurnCache(limit)
 
     def known(self, body: Object) -> Parsed | None:
         """Returns the cached outcome if it depends on the object alone, None if `parse` has to look."""
@@ -228,20 +224,8 @@ class Triggers:
         # A wrong variable may be corrected in a ConfigMap, a Secret or the target, which does not change the object.
         elsewhere = parsed.problem and _names_variables(specs)
         if len(credentials) == len(supplied) and not elsewhere:
-            self._remember(uid, _Known(current, parsed, credentials, since, plain))
+            self._known.keep(uid, _Known(current, parsed, credentials, since, plain))
         return parsed
-
-    def _remember(self, uid: str, outcome: _Known) -> None:
-        """Caches the outcome of one object.
-
-        Objects are used in turn. If each new one displaced the oldest in a full cache, that would always be the object
-        whose turn comes next, and none would be found any more: most of them only displace the new one before.
-        """
-        is_new, was_full = uid not in self._known, len(self._known) >= self._limit
-        remember(self._known, uid, outcome, self._limit)
-        if is_new and was_full:
-            self._new += 1
-            self._known.move_to_end(uid, last=self._new % _DISPLACING == 0)
 
     def _refused(self, error: PenstockError, specs: Sequence[Object]) -> Parsed:
         """Returns the problem of triggers whose workload cannot be used, with the types that would not work anyway."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from workers.api.kinds import Kind
 from workers.cache import codec
 from workers.decision.snapshot import CachedObject
+from workers.newest_entries import TurnCache
 
 #: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20
@@ -35,11 +36,11 @@ class DecodeCache:
         self._kept: OrderedDict[tuple[str, bytes], tuple[bytes, CachedObject]] = OrderedDict()
         self._largest = size // 4
         self._size = self._room = size
-        self._moments: OrderedDict[Read, int] = OrderedDict()
+        self._moments: TurnCache[Read, int] = TurnCache(READS)
 
     def moment(self, read: Read) -> int | None:
         """Returns when this was read last (µs, broker's clock); None unless all its values could be kept."""
-        return self._moments.get(read)
+        return self._moments.used(read)
 
     def was_read(self, read: Read, values: Sequence[bytes], moment: int) -> None:
         """Remembers when this was read, unless its values are too large to be kept side by side."""
@@ -47,10 +48,7 @@ class DecodeCache:
         if sum(sizes) > self._size or max(sizes, default=0) > self._largest:
             self.forget(read)
             return
-        self._moments[read] = moment
-        self._moments.move_to_end(read)
-        if len(self._moments) > READS:
-            self._moments.popitem(last=False)
+        self._moments.keep(read, moment)
 
     def forget(self, read: Read) -> None:
         """Lets the next read of this get all values."""

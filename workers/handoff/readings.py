@@ -1,7 +1,6 @@
 """The last reading of every polled object, in the broker: a poller stores it, a reconciler reads it."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,6 +14,7 @@ from scheduler.queue import PIECE, SCRIPTS, Finished, Lane, Lease, Outcome
 from scheduler.scripts import Arg, JoinedScripts, Script, load, readable
 from workers.decision import claims
 from workers.decision.snapshot import Reading, TriggerSample
+from workers.newest_entries import TurnCache
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Readings:
         self._client = client
         self._hash = f"{keys.tag}:readings"
         self._generation = keys.generation
-        self._known: OrderedDict[str, tuple[bytes, Reading]] = OrderedDict()
+        self._known: TurnCache[str, tuple[bytes, Reading]] = TurnCache(_REMEMBERED)
 
     async def get_many(self, keys: Iterable[str]) -> list[Reading | None]:
         """Returns the readings of these objects in their order, None for a missing one; one round trip.
@@ -66,16 +66,10 @@ class Readings:
 
     def _reading(self, key: str, value: bytes, began: int) -> Reading | None:
         """Returns a stored reading, None for one from before `began` (µs); one that is known is not decoded again."""
-        known = self._known.get(key)
+        known = self._known.used(key)
         if known and known[0] == value and known[1].started >= began:
             return known[1]
         return _decoded(key, value, began)
-
-    def _remember(self, key: str, value: bytes, reading: Reading) -> None:
-        self._known[key] = value, reading
-        self._known.move_to_end(key)
-        if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
 
     async def hand_over(
         self,
@@ -115,7 +109,7 @@ class Readings:
         for key, reading in readings.items():
             text = orjson.dumps(reading)
             args += (key, reading.id, "1" if key in news else "0", text)
-            self._remember(key, b"%d %b" % (reading.id, text), reading)
+            self._known.keep(key, (b"%d %b" % (reading.id, text), reading))
         return args
 
     async def drop(self, keys: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -29,6 +29,7 @@ from workers.decision.plan import (
     Together,
 )
 from workers.decision.snapshot import Snapshot
+from workers.newest_entries import TurnCache
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class DecisionLog:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._tag = keys.tag
-        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._known: TurnCache[str, bytes] = TurnCache(KNOWN)
 
     async def note(self, made: Sequence[tuple[Snapshot, Plan]]) -> None:
         """Logs decisions that change something, and those whose words or figures are new.
@@ -118,7 +119,7 @@ class DecisionLog:
             if not plan.why:
                 continue
             digest, text = _encoded(LoggedDecision.of(snapshot, plan))
-            if changes(plan) or self._known.get(snapshot.ref.key, b"")[:WORDS] != digest[:WORDS]:
+            if changes(plan) or (self._known.used(snapshot.ref.key) or b"")[:WORDS] != digest[:WORDS]:
                 news[snapshot.ref.kind.id].append((snapshot.ref, digest, plan, text))
         for kind_id, entries in news.items():
             keys = [self._index(kind_id), *(self._list(ref) for ref, _, _, _ in entries)]
@@ -131,7 +132,7 @@ class DecisionLog:
                 log.debug("decisions were not remembered", extra={"error": str(error)})
                 continue
             for ref, digest, _, _ in entries:
-                self._remember(ref.key, digest)
+                self._known.keep(ref.key, digest)
 
     async def of(self, ref: Ref) -> list[LoggedDecision]:
         """Returns the last decisions on an object, newest first, including those on earlier objects of its name.
@@ -140,12 +141,6 @@ class DecisionLog:
         """
         values: list[Any] = await self._client.lrange(self._list(ref), 0, -1)
         return [decision for value in values if (decision := _decoded(value))]
-
-    def _remember(self, key: str, digest: bytes) -> None:
-        self._known[key] = digest
-        self._known.move_to_end(key)
-        if len(self._known) > KNOWN:
-            self._known.popitem(last=False)
 
     def _index(self, kind_id: str) -> str:
         return f"{self._tag}:decisions:{kind_id}"
