@@ -95,7 +95,10 @@ class PostgreSQLConnection(SqlLink):
     async def connect(self) -> Any:
         psycopg = needed("psycopg", "postgresql")
         try:
-            return await psycopg.AsyncConnection.connect(self._database.conninfo, autocommit=True)
+            # A prepared statement is known to one connection of the server, and a pooler may use another.
+            return await psycopg.AsyncConnection.connect(
+                self._database.conninfo, autocommit=True, prepare_threshold=None
+            )
         except psycopg.OperationalError as error:
             raise ConnectionLost(_said(error)) from None
 

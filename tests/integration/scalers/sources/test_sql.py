@@ -76,6 +76,20 @@ async def test_a_real_postgresql(connections: Connections) -> None:
             assert await ask(sources, probe) == [Measure(3.0)]
 
 
+async def test_a_query_stays_one_that_any_connection_behind_a_pooler_takes(connections: Connections) -> None:
+    async with postgres() as port, psql(port) as setup:
+        await setup.execute("CREATE TABLE jobs (n int)")
+        await setup.execute("INSERT INTO jobs VALUES (7)")
+        rows = of_postgres(port, "SELECT n FROM jobs")
+        for _ in range(8):
+            assert await PostgreSQL.read([rows], connections) == [7.0]
+        prepared = of_postgres(port, "SELECT count(*) FROM pg_prepared_statements")
+        assert await PostgreSQL.read([prepared], connections) == [0.0]
+        # The plan of a prepared statement would not survive this.
+        await setup.execute("ALTER TABLE jobs ALTER COLUMN n TYPE bigint")
+        assert await PostgreSQL.read([rows], connections) == [7.0]
+
+
 async def test_a_real_mariadb(tmp_path: Path, connections: Connections) -> None:
     async with mariadb(tmp_path) as port:
         setup = await aiomysql.connect(
