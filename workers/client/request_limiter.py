@@ -73,10 +73,14 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A call site's word on its requests. check: called before each is sent; if it raises, nothing is sent."""
+    """A call site's word on its requests.
+
+    check: called before each is sent; if it raises, nothing is sent. warned: told each warning in the server's answers.
+    """
 
     priority: Priority
     check: Callable[[], None] | None = None
+    warned: Callable[[str], None] | None = None
 
 
 _CONTEXT: ContextVar[RequestContext | None] = ContextVar("penstock_request_context", default=None)
@@ -84,9 +88,11 @@ _BY_METHOD = {"GET": Priority.READ, "HEAD": Priority.READ, "POST": Priority.STAR
 
 
 @contextmanager
-def requests(priority: Priority, check: Callable[[], None] | None = None) -> Iterator[None]:
-    """Gives the requests that the running task makes in this context their class, and a check before each."""
-    token = _CONTEXT.set(RequestContext(priority, check))
+def requests(
+    priority: Priority, check: Callable[[], None] | None = None, warned: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Gives the requests that the running task makes in this context their class; see `RequestContext`."""
+    token = _CONTEXT.set(RequestContext(priority, check, warned))
     try:
         yield
     finally:

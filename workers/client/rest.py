@@ -61,7 +61,7 @@ class Cluster:
 
     timeout: seconds one answer may take. in_flight: requests of one plan at once. The client begins with twice as many
     requests in flight, and finds by itself how many the server takes (`workers.client.request_limiter`). warned: is
-    told every text that the server sends as a warning; without it they are dropped.
+    told every text that the server sends as a warning, unless the request's context is; without either it is dropped.
     """
 
     @classmethod
@@ -316,9 +316,9 @@ class Cluster:
             self._note(ticket, error)
         finally:
             self.limiter.leave(ticket)
-        if self._warned is not None:
+        if warned := context.warned or self._warned:
             for text in transport.warnings(answer.headers.getall("Warning", ())):
-                self._warned(text)
+                warned(text)
         if error is not None:
             raise error
         return answer.headers.get("Content-Type", ""), answer.body

@@ -43,6 +43,7 @@ from workers.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Inv
 from workers.handoff.claim_orders import ClaimOrders
 from workers.metrics import process, servers
 from workers.reconcile.creation_circuit import CreationCircuit
+from workers.reconcile.creation_warnings import CreationWarning, CreationWarnings
 from workers.reconcile.job_tracing import JobTracing
 from workers.reconcile.step_handlers import edit_list, with_secret
 from workers.runtime.leases import Notify
@@ -105,6 +106,7 @@ class Actor:
         self.notify = notify
         self.in_flight = in_flight
         self.circuit = CreationCircuit()
+        self.warnings = CreationWarnings()
         #: Plans that are being carried out.
         self.under_way = 0
 
@@ -124,6 +126,7 @@ class Actor:
                     await run.step(step)
         finally:
             self.under_way -= 1
+            run.record_warnings()
         return back
 
 
@@ -143,6 +146,7 @@ class _Run:
         self._made: dict[Ref, Object] = {}
         # Children that an earlier plan created: they are no news.
         self._known: set[Ref] = set()
+        self._warnings: list[CreationWarning] = []
 
     @cached_property
     def _observed_children(self) -> Mapping[Ref, Object]:
@@ -161,6 +165,12 @@ class _Run:
             # Also after a time-out or a lost lease: the writes that succeeded must be seen by the next decision.
             await self._effects.flush()
         process.WRITES.labels(name, "done" if done else "taken").inc()
+
+    def record_warnings(self) -> None:
+        """Records what the API server said about created objects, once for all that share it."""
+        if self._warnings and self._body is not None:
+            for record in self._actor.warnings.events(self._body, self._warnings, time.monotonic()):
+                self._actor.recorder.record(self._snapshot.ref.kind, self._body, record)
 
     async def _carry_out(self, step: Step) -> bool:
         """Carries one step out. Returns False for a create whose name is taken and that the plan can do without."""
@@ -259,10 +269,11 @@ class _Run:
                 raise held
 
         for pause in (*REPEATS, None):
+            told: list[str] = []
             # The circuit may open while the creation waits for its turn.
             check(sends=False)
             try:
-                with requests(Priority.START, check):
+                with requests(Priority.START, check, told.append):
                     created = await self._actor.cluster.create(step.kind, step.body)
             except ClusterError as error:
                 if error.held:
@@ -280,6 +291,7 @@ class _Run:
                 await asyncio.sleep(pause)
             else:
                 circuit.created(namespace, kind)
+                self._warnings += ((step.kind, text) for text in told)
                 return created
         raise AssertionError("unreachable")
 

@@ -231,7 +231,7 @@ def known(reason: str) -> bool:
 
 
 #: Reasons that the reconciler writes itself, of every kind.
-RECONCILERS = {"Unreadable"}
+RECONCILERS = {"CreatedWithWarning", "Unreadable"}
 #: Spellings of f-strings that none of the kinds writes.
 NEVER = {"ScaledJobAdded", "ScaledObjectAdded"}
 

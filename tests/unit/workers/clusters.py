@@ -4,6 +4,7 @@ import copy
 import itertools
 
 from workers.api.kinds import Ref, ref_of
+from workers.client.request_limiter import context_of
 from workers.client.rest import STRATEGIC_MERGE_PATCH
 from workers.errors import AlreadyExists, Conflict, Invalid, NotFound
 
@@ -22,13 +23,15 @@ def _merge(target, patch):
 class MemoryCluster:
     """The writes of workers.client.rest.Cluster on a dict; of strategic patches it knows how finalizers go.
 
-    refuse: called with (verb, ref) before every write; returns the error to raise, or None.
+    refuse: called with (verb, ref) before every write; returns the error to raise, or None. says: the warnings that
+    come with every answer to a creation.
     """
 
     def __init__(self):
         self.objects = {}
         self.log = []
         self.refuse = lambda verb, ref: None
+        self.says = []
         self._versions = itertools.count(100)
         self._uids = itertools.count(1)
 
@@ -52,6 +55,8 @@ class MemoryCluster:
     async def create(self, kind, body):
         ref = ref_of(kind, body)
         self._write("create", ref)
+        for text in self.says:
+            context_of("POST").warned(text)
         if ref in self.objects:
             raise AlreadyExists(f"{ref} exists", status=409)
         return self.add(kind, body)

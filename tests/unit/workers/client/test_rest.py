@@ -434,6 +434,14 @@ async def test_the_servers_warnings_are_told(server: Server) -> None:
     assert told == ['unknown field "spec.x"', "and this"]
 
 
+async def test_a_call_site_is_told_the_warnings_about_its_own_requests(server: Server, cluster: Cluster) -> None:
+    told: list[str] = []
+    server.says(201, {"metadata": {}}, Warning='299 - "unknown field \\"spec.x\\""')
+    with requests(Priority.START, warned=told.append):
+        await cluster.create(JOB, {"metadata": {"namespace": "default", "name": "a"}})
+    assert told == ['unknown field "spec.x"']
+
+
 async def test_a_busy_server_is_asked_by_fewer_at_once(server: Server, cluster: Cluster) -> None:
     server.says(429, "Too many requests, please try again later.", **{"Retry-After": "1"})
     with pytest.raises(errors.Unavailable, match="429: Too many requests"):

@@ -213,3 +213,17 @@ async def test_the_effects_of_a_large_stage_reach_the_store_in_few_calls(rig, mo
     assert len(await rig.children()) == 200
     assert sum(calls) == 200
     assert len(calls) <= 5
+
+
+async def test_what_the_server_says_about_created_objects_is_recorded_once(rig):
+    rig.cluster.says = ['unknown field "spec.backofLimit"']
+    await rig.act(Together(tuple(Create(JOB, rig.job(name)) for name in "abc")))
+    await rig.act(Create(JOB, rig.job("d")))
+    assert rig.recorder.records == [("CreatedWithWarning", 'Job: unknown field "spec.backofLimit"')]
+
+
+async def test_what_the_server_says_about_a_refused_object_is_not_recorded(rig):
+    rig.cluster.says = ['unknown field "spec.backofLimit"']
+    rig.cluster.add(JOB, rig.job("a"))
+    await rig.act(Create(JOB, rig.job("a")))
+    assert rig.recorder.records == []
