@@ -383,7 +383,7 @@ def _instants(decision: Decision) -> Iterator[datetime]:
     if clock.timing is None or clock.due is None:
         return
     table = clock.timing.table
-    waiting = (slot for slot in clock.due.open if slot not in decision.choice.slots)
+    waiting = [slot for slot in clock.due.open if slot not in decision.choice.slots]
     limits = (due.expiry(table, view.spec, slot) for slot in waiting)
     yield from (limit for limit in limits if limit)
     following = table.next(clock.due.slots[-1]) if clock.due.slots else clock.timing.first

@@ -330,6 +330,27 @@ def test_what_is_excluded_for_ever_never_fires(exclusions):
     )
 
 
+def test_a_schedule_whose_last_slot_is_handled_is_not_ready():
+    cluster = new_cluster(exclusions=[{"start": "2026-03-01T12:02:00Z"}])
+    cluster.settle(NOON)
+    assert cluster.ready() == ("True", "Scheduled")
+    assert reasons(cluster.settle(clock("12:01"))) == ["SuccessfulCreate", "InvalidSchedule"]
+    assert cluster.ready() == ("False", "NeverFires")
+    assert "nextScheduleTime" not in cluster.status
+    assert cluster.back is None
+
+
+def test_a_last_slot_that_waits_for_another_run_is_not_over():
+    cluster = new_cluster(exclusions=[{"start": "2026-03-01T12:03:00Z"}], concurrencyPolicy="Forbid")
+    cluster.settle(clock("12:01"))
+    cluster.settle(clock("12:02"))
+    assert cluster.ready() == ("True", "Scheduled")
+    cluster.end(cluster.made[-1], at=clock("12:05"))
+    cluster.settle(clock("12:05"))
+    assert cluster.made == [second("12:01"), second("12:02")]
+    assert cluster.ready() == ("False", "NeverFires")
+
+
 @cases(
     ("until the end of time", {"suspendUntil": "9999-01-01T00:00:00Z"}, ": spec.suspendUntil excludes every slot"),
     ("no slot that could be excluded", {"schedule": "0 0 30 2 *", "exclusions": FOREVER["from now on"]}, ""),
