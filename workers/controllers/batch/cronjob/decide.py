@@ -20,7 +20,7 @@ from workers.controllers.batch.cronjob.cursor import EDIT_LAG, MISSED, OBSERVED,
 from workers.controllers.batch.cronjob.due import Due, Settled, Timing, TimingProblem
 from workers.controllers.batch.cronjob.observed import ObservedSchedule
 from workers.controllers.batch.cronjob.run_requests import RunRequest
-from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, ObservedRun
+from workers.controllers.batch.cronjob.runs import GRACE, REPLACED, RETRYING, RUNNING, ObservedRun, oldest_first
 from workers.controllers.batch.cronjob.starting import Choice, Start
 from workers.controllers.batch.cronjob.status import ScheduleReady
 from workers.decision.controller import Controller
@@ -108,7 +108,7 @@ class Decision:
     def runs_after(self) -> tuple[ObservedRun, ...]:
         """The runs once the new ones have started."""
         new = {start.run.name: start.run for start in self.starts}
-        return (*(run for run in self.runs if run.name not in new), *new.values())
+        return oldest_first((*(run for run in self.runs if run.name not in new), *new.values()))
 
 
 def read_clock(view: ObservedSchedule) -> ClockState:
@@ -392,6 +392,9 @@ def _instants(decision: Decision) -> Iterator[datetime]:
     elif following := table.next(view.now):
         # The search for due slots gave up among windows that exclude all of them.
         yield table.fires(following)
+    elif not waiting and not view.is_cron_job:
+        # The last slot is handled: the next decision finds that none follows, and says so.
+        yield view.now
 
 
 def _explain(decision: Decision) -> str:

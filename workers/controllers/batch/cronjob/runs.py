@@ -220,6 +220,11 @@ def observe(
     ]
     # A finished run without a record was dropped from outcomes for newer ones: it must sort before them, not return.
     found.sort(key=lambda run: run.name in before or not run.over)
+    return oldest_first(found)
+
+
+def oldest_first(found: Iterable[ObservedRun]) -> tuple[ObservedRun, ...]:
+    """Returns the runs by their start, as the status lists them."""
     return tuple(sorted(found, key=_age))
 
 

@@ -63,15 +63,17 @@ def starts(view: ObservedSchedule, choice: Choice, table: Timetable | None) -> I
     """Yields the Jobs of the choice. table: None when nothing starts by the clock."""
     limit = view.limits.time
     seconds = int(limit.total_seconds()) if limit else None
+    # In whole seconds, as the status keeps it: the order of runs depends on it.
+    started = view.now.replace(microsecond=0)
     for request in choice.requests:
         name = view.names.manual(request.id)
-        run = ObservedRun(name, id=request.id, attempts=1, started=view.now, env=request.env)
+        run = ObservedRun(name, id=request.id, attempts=1, started=started, env=request.env)
         yield Start(RunOrder(name, jobs.of_request(request.id), env=request.env, time_limit=seconds), run)
     if table is None:
         return
     for slot in choice.slots:
         name, line = view.names.slot(slot), table.line(slot)
-        run = ObservedRun(name, slot, line.text, attempts=1, started=view.now)
+        run = ObservedRun(name, slot, line.text, attempts=1, started=started)
         annotations = jobs.of_slot(view.kind, slot, line.text, line.zone)
         yield Start(RunOrder(name, annotations, time_limit=seconds), run)
 

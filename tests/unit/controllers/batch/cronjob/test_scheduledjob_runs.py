@@ -466,6 +466,28 @@ def test_a_run_can_be_requested_and_tried_again_with_any_schedule(schedule):
     assert cluster.made == ["report-now", "report-now-r2"]
 
 
+# --- order
+
+
+def test_a_run_keeps_its_place_when_it_is_tried_again():
+    cluster = running(retry={"limit": 3, "delaySeconds": 90})
+    failing(cluster, second("12:01"), clock("12:01:10"))
+    cluster.settle(clock("12:02"))
+    cluster.step(clock("12:02:40"))
+    assert at_work(cluster) == [(f"{second('12:01')}-r2", "Running"), (second("12:02"), "Running")]
+
+
+def test_runs_of_one_decision_are_listed_in_the_order_of_the_next():
+    cluster = new_cluster()
+    cluster.settle(NOON)
+    cluster.ask("now")
+    cluster.step(clock("12:01:02.5"))
+    listed = at_work(cluster)
+    assert listed == [(second("12:01"), "Running"), ("report-now", "Running")]
+    cluster.step(clock("12:01:03"))
+    assert at_work(cluster) == listed
+
+
 # --- conditions
 
 NOT_READY = {
