@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from workers.api import conditions
 from workers.api.kinds import Object
-from workers.controllers.keda.scaledjob.names import ScaledJobNames
+from workers.controllers.keda.scaledjob import names
 from workers.decision.snapshot import CachedObject, Reading
 
 #: The label by which KEDA finds a Job's pods.
@@ -24,7 +24,8 @@ class JobCounts:
 
     late: Jobs that ended since the reading began. made: Jobs that this reading made; each of them counts in `running`
     or in `late` too. unstarted: Jobs whose start the reading cannot have seen: pending ones, those that changed since
-    it began, and the late ones. failed, completed: those of the late ones that did so; the others vanished.
+    it began, and the late ones. failed, completed: those of the late ones that did so; the others vanished. brief:
+    those of the late ones that did not fail, and ended within a polling interval of the poll that made them.
     """
 
     running: int
@@ -34,6 +35,12 @@ class JobCounts:
     unstarted: int
     failed: int = 0
     completed: int = 0
+    brief: int = 0
+
+    @property
+    def in_minimum(self) -> int:
+        """Jobs that have room in the minimum: failed and brief ones keep it until the next reading."""
+        return self.running + min(self.late, self.failed + self.brief)
 
 
 def count(
@@ -41,13 +48,17 @@ def count(
     pods: Sequence[CachedObject],
     conditions_: Sequence[str],
     reading: Reading,
-    names: ScaledJobNames,
+    owner: str,
+    interval: float,
 ) -> JobCounts:
-    """Returns the counts of these Jobs, tombstones included. conditions_: the strategy's `pendingPodConditions`."""
-    by_job = _by_job(pods)
-    running = pending = late = made = unstarted = failed = completed = 0
+    """Returns the counts of these Jobs, tombstones included.
+
+    conditions_: the strategy's `pendingPodConditions`. owner: the object's name. interval: seconds between two polls.
+    """
+    by_job, own = _by_job(pods), names.of(owner, reading.id)
+    running = pending = late = made = unstarted = failed = completed = brief = 0
     for entry in jobs:
-        mine = names.index(entry.ref.name) is not None
+        mine = own.index(entry.ref.name) is not None
         recent = mine or entry.seen >= reading.started
         made += mine
         outcome = conditions.finished(entry.body) if entry.body is not None else None
@@ -56,12 +67,19 @@ def count(
             unstarted += recent
             failed += recent and outcome == "Failed"
             completed += recent and outcome == "Complete"
+            brief += recent and outcome != "Failed" and _is_brief(entry, owner, interval)
             continue
         waiting = is_pending(by_job.get(entry.ref.name, ()), conditions_)
         running += 1
         pending += waiting
         unstarted += waiting or recent
-    return JobCounts(running, pending, late, made, unstarted, failed, completed)
+    return JobCounts(running, pending, late, made, unstarted, failed, completed, brief)
+
+
+def _is_brief(entry: CachedObject, owner: str, interval: float) -> bool:
+    """Returns True for an ended Job whose poll, which its name tells, began less than an interval before its end."""
+    asked = names.reading(owner, entry.ref.name)
+    return asked is not None and entry.seen - asked < interval * 1e6
 
 
 def is_pending(pods: Sequence[Object], conditions_: Sequence[str]) -> bool:

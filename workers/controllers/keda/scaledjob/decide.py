@@ -186,7 +186,8 @@ def measure(seen: ObservedScaledJob) -> JobMeasurement | None:
         calculation = strategy.multiple_scalers_calculation or "max"
         asked = demand.of(samples, calculation, bounds, demand.weights(spec, samples), strategy.activation)
     at = seen.snapshot.at
-    counts = counting.count(seen.jobs, pods, strategy.pending_pod_conditions or (), reading, own)
+    conditions = strategy.pending_pod_conditions or ()
+    counts = counting.count(seen.jobs, pods, conditions, reading, scaled.metadata.name, seen.interval)
     if not cleanup.keeps_failed(spec, seen.interval, counts.failed):
         # Those that vanished may have failed.
         counts = replace(counts, failed=counts.late - counts.completed)
@@ -225,7 +226,7 @@ def propose(seen: ObservedScaledJob, measured: JobMeasurement | None, quirks: Qu
         figures += fallback.figures(measured.fallback, int(figures[-1].value), counts, bounds)
     asked = number = int(figures[-1].value)
     if measured.cooldown:
-        figures += cooldown.figures(asked, bounds.minimum - counts.running - counts.failed)
+        figures += cooldown.figures(asked, bounds.minimum - counts.in_minimum)
         number = int(figures[-1].value)
     return JobProposal(number, figures, measured.cooldown if number < asked else None)
 
@@ -289,7 +290,7 @@ def _steps(
     at = seen.snapshot.at
     if proposed.cooling and not proposed.cooling.over(at):
         yield ComeBack(proposed.cooling.end(at, now))
-    if measured and measured.counts.failed and measured.counts.running < measured.bounds.minimum:
+    if measured and measured.counts.running < measured.bounds.minimum <= measured.counts.in_minimum:
         # The poll that allows the minimum its Jobs again asks for no decision if nothing waits.
         yield ComeBack(now + timedelta(seconds=seen.interval) + LATE)
 

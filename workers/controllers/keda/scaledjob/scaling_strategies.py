@@ -29,7 +29,8 @@ def justified(
 
     This is KEDA's number if no Job ended since the reading began and the reading has made none yet. Later decisions on
     the same reading get the rest, and fill room that completed Jobs left as far as the reading certainly has events.
-    Failed Jobs keep their room until the next reading, so that Jobs that fail at once come once per poll.
+    Failed Jobs keep their room until the next reading, so that Jobs that fail at once come once per poll; in the
+    minimum, for which nothing has to wait, so do those that completed at once.
     """
     return int(figures(strategy, demand, counts, bounds, quirks)[-1].value)
 
@@ -38,8 +39,7 @@ def figures(
     strategy: ScalingStrategy, demand: Demand, counts: JobCounts, bounds: JobBounds, quirks: Quirks = NONE
 ) -> tuple[Figure, ...]:
     """Returns the arithmetic of `justified` step by step; the last figure is its result."""
-    taken = counts.running + counts.failed
-    if taken < bounds.minimum:
+    if (taken := counts.in_minimum) < bounds.minimum:
         return (Figure("missing to the minimum", bounds.minimum - taken, f"{bounds.minimum} - {taken}"),)
     if not demand.active:
         return (Figure("nothing is active", 0),)
@@ -56,7 +56,8 @@ def figures(
             how = f"{demand.whole} - {counts.unstarted}"
         case "custom" | "eager":
             return _figures_per_poll(strategy, demand, counts, bounds)
-    asked = _strategy_figures(strategy, demand, Jobs(taken - bounds.minimum, counts.pending), bounds)
+    beyond = max(0, counts.running + counts.failed - bounds.minimum)
+    asked = _strategy_figures(strategy, demand, Jobs(beyond, counts.pending), bounds)
     number = max(0, min(int(asked[-1].value), certain))
     return (
         *asked,
@@ -93,8 +94,10 @@ def needs_reading(
     """
     if "poll-counting" in quirks or (counts.failed and not counts.completed):
         return False
-    settled = replace(counts, late=counts.failed, unstarted=counts.unstarted - counts.late + counts.failed)
-    return justified(strategy, demand, settled, bounds) > justified(strategy, demand, counts, bounds)
+    # What is missing to the minimum waits for no work, and so asks for no poll.
+    filled = replace(counts, running=max(counts.running, bounds.minimum))
+    settled = replace(filled, late=counts.failed, unstarted=counts.unstarted - counts.late + counts.failed)
+    return justified(strategy, demand, settled, bounds) > justified(strategy, demand, filled, bounds)
 
 
 def needs_pods(strategy: ScalingStrategy) -> bool:

@@ -1,12 +1,15 @@
 """Counting Jobs as of now and against a reading."""
 
 from tests.support.tables import cases
-from tests.unit.controllers.factories import child, condition, gone, pod, reading, sample
+from tests.unit.controllers.factories import child, condition, gone, micros, pod, reading, sample
 from workers.controllers.keda.scaledjob import counting, names
 from workers.controllers.keda.scaledjob.counting import JobCounts
 
-NAMES = names.of("work", 36)
 READING = reading(sample(5), started=0)
+
+
+def count(jobs, pods=()):
+    return counting.count(jobs, pods, (), READING, "work", 30)
 
 
 @cases(
@@ -30,7 +33,7 @@ READING = reading(sample(5), started=0)
 )
 def test_one_job_against_a_reading(entry, expected):
     """expected: running, pending, late, made, unstarted, failed, completed."""
-    assert counting.count([entry], [], (), READING, NAMES) == JobCounts(*expected)
+    assert count([entry]) == JobCounts(*expected)
 
 
 @cases(
@@ -57,10 +60,32 @@ def test_which_jobs_are_pending(pods, conditions, expected):
 def test_pods_are_matched_to_their_jobs():
     jobs = [child("work-z-0", seen=-1), child("work-z-1", seen=-1)]
     pods = [pod("a", "Running", job="work-z-0"), pod("b", "Pending", job="work-z-1")]
-    assert counting.count(jobs, pods, (), READING, NAMES) == JobCounts(2, pending=1, late=0, made=0, unstarted=1)
+    assert count(jobs, pods) == JobCounts(2, pending=1, late=0, made=0, unstarted=1)
 
 
 def test_a_job_that_changed_since_the_reading_may_have_started_since():
     pods = [pod("a", "Running", job="work-z-0")]
-    assert counting.count([child("work-z-0", seen=1)], pods, (), READING, NAMES).unstarted == 1
-    assert counting.count([child("work-z-0", seen=-1)], pods, (), READING, NAMES).unstarted == 0
+    assert count([child("work-z-0", seen=1)], pods).unstarted == 1
+    assert count([child("work-z-0", seen=-1)], pods).unstarted == 0
+
+
+def made_at(seconds):
+    return names.of("work", micros(seconds)).name(0)
+
+
+@cases(
+    ("it completed within an interval of its poll", child(made_at(-29), "Complete", seen=0.5), 1),
+    ("it is gone within an interval", gone(made_at(-29), seen=0.5), 1),
+    ("it lived longer", child(made_at(-30), "Complete", seen=0.5), 0),
+    ("it failed, and counts as that", child(made_at(-29), "Failed", seen=0.5), 0),
+    ("it ended before this reading", child(made_at(-29), "Complete", seen=-0.5), 0),
+    ("it runs", child(made_at(-29), seen=0.5), 0),
+    ("no poll made it", child("by-hand", "Complete", seen=0.5), 0),
+)
+def test_which_jobs_were_brief(entry, expected):
+    assert count([entry]).brief == expected
+
+
+def test_a_job_that_may_have_failed_has_room_in_the_minimum_once():
+    """Of Jobs that are gone it may be unknown whether they failed; brief ones among them count as both."""
+    assert JobCounts(1, pending=0, late=2, made=0, unstarted=2, failed=2, brief=2).in_minimum == 3

@@ -281,8 +281,8 @@ def _ended_jobs_are_forgotten(*arguments):
     return replace(counts, late=0, unstarted=counts.unstarted - counts.late)
 
 
-def _ends_are_dated_back(entries, pods, conditions, reading, names):
-    return _count([replace(each, seen=each.seen - 2) for each in entries], pods, conditions, reading, names)
+def _ends_are_dated_back(entries, *arguments):
+    return _count([replace(each, seen=each.seen - 2) for each in entries], *arguments)
 
 
 _numbers = counter()

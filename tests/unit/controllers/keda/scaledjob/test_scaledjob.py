@@ -1,10 +1,10 @@
 """The decision about a ScaledJob: which steps, in which order, and what status."""
 
 from tests.support.tables import cases, for_each
-from tests.unit.controllers.factories import NOW, at, child, gone, pod, reading, sample, scaled_job, snapshot
+from tests.unit.controllers.factories import NOW, at, child, gone, micros, pod, reading, sample, scaled_job, snapshot
 from tests.unit.controllers.plans import back, condition, created, deleted, events, shape, statuses, verdict
 from workers.api.kinds import JOB, POD, Ref
-from workers.controllers.keda.scaledjob import CONTROLLER, decide
+from workers.controllers.keda.scaledjob import CONTROLLER, decide, names
 from workers.controllers.keda.scaledjob.demand import MAX_READING_AGE
 from workers.controllers.keda.scaledjob.jobs import MAX_CREATES
 from workers.decision.plan import NOTHING, ComeBack, Delete, Figure, Patch, PatchStatus, Plan, RecordEvent, Together
@@ -163,6 +163,17 @@ def test_a_minimum_of_failed_jobs_is_decided_on_after_the_next_poll(interval, se
         snapshot(body, child("work-10-0", "Failed", seen=0), reading=reading(sample(0), id=37, started=1)), NOW
     )
     assert created(plan) == ["work-11-0"]
+
+
+def test_a_minimum_of_jobs_that_end_at_once_comes_once_per_poll():
+    brief = child(names.of("work", micros(-2)).name(0), "Complete", seen=0)
+    body = scaled_job(minReplicaCount=1, pollingInterval=20)
+    plan = decide(snapshot(body, brief, reading=reading(sample(0), id=micros(-2), started=-2)), NOW)
+    assert created(plan) == []
+    assert "PollNow" not in shape(plan)
+    assert back(plan) == 21
+    plan = decide(snapshot(body, brief, reading=reading(sample(0), id=micros(18), started=18)), NOW)
+    assert len(created(plan)) == 1
 
 
 def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():

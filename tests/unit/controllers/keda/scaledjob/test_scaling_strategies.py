@@ -74,9 +74,9 @@ def test_new_jobs_as_keda_counts_them(chosen, demand, jobs, bounds, expected):
     assert scaling_strategies.justified(chosen, demand, seen, JobBounds(*bounds), quirks) == expected
 
 
-def counts(running=0, *, pending=0, late=0, made=0, unstarted=None, failed=0, completed=0):
+def counts(running=0, *, pending=0, late=0, made=0, unstarted=None, failed=0, completed=0, brief=0):
     unstarted = unstarted if unstarted is not None else pending + late
-    return JobCounts(running, pending, late, made, unstarted, failed, completed)
+    return JobCounts(running, pending, late, made, unstarted, failed, completed, brief)
 
 
 BOUNDS = JobBounds(0, 10)
@@ -171,6 +171,21 @@ def test_failed_jobs_of_the_minimum_are_replaced_with_the_next_poll():
     seen, bounds = counts(1, late=2, made=3, failed=1), JobBounds(3, 10)
     assert scaling_strategies.justified(named(), waiting(0, active=True), seen, bounds) == 1
     assert not scaling_strategies.needs_reading(named(), waiting(0, active=True), seen, bounds)
+
+
+def test_brief_jobs_of_the_minimum_are_replaced_with_the_next_poll():
+    """Jobs that end at once where nothing waits would come one after the other."""
+    seen, bounds = counts(1, late=2, made=3, completed=2, brief=2), JobBounds(3, 10)
+    assert scaling_strategies.justified(named(), waiting(0, active=True), seen, bounds) == 0
+    assert not scaling_strategies.needs_reading(named(), waiting(0, active=True), seen, bounds)
+
+
+def test_brief_jobs_of_the_minimum_keep_no_work_waiting():
+    seen, bounds = counts(1, late=2, made=3, completed=2, brief=2), JobBounds(3, 10)
+    assert scaling_strategies.justified(named(), waiting(5, active=True), seen, bounds) == 5
+    done = counts(0, late=8, made=8, completed=8, brief=8)
+    assert scaling_strategies.justified(named(), waiting(5, active=True), done, bounds) == 0
+    assert scaling_strategies.needs_reading(named(), waiting(5, active=True), done, bounds)
 
 
 def test_idle_jobs_of_the_minimum_are_not_counted_against_the_queue():
