@@ -194,7 +194,7 @@ def containers(pod: Object, wanted: str | None, everything: bool) -> list[str]:
         return [wanted]
     if everything:
         return names
-    usual = (pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER)
+    usual = str((pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER))
     return [usual if usual in names else spec["containers"][0]["name"]]
 
 
