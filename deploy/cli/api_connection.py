@@ -241,7 +241,11 @@ def cluster_options(
         wrapped = decorate(wrapped)
     if namespaced:
         text = "Namespace; without it the context's, else default."
-        wrapped = click.option("-n", "--namespace", metavar="NAME", help=text, shell_complete=completers.namespaces)(
-            wrapped
-        )
+        wrapped = click.option(
+            *("-n", "--namespace"),
+            type=options.WORD,
+            metavar="NAME",
+            help=text,
+            shell_complete=completers.namespaces,
+        )(wrapped)
     return wrapped  # type: ignore[return-value]

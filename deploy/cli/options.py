@@ -33,6 +33,15 @@ _PATHS = ("kubeconfig", "home")
 HEADING = "Settings (each also a PENSTOCK_* variable, see `penstock settings`)"
 
 
+class _Word(click.types.StringParamType):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(value, param, ctx).removeprefix("=")
+
+
+#: A text behind a flag of one letter, as users of kubectl write it, too: ``-n=batch`` for ``-n batch``.
+WORD = _Word()
+
+
 def flag(name: str) -> str:
     """Returns a field's flag: ``--in-flight`` for ``in_flight``."""
     return "--" + name.replace("_", "-")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import output
+from deploy.cli import options, output
 from deploy.cli.api_connection import ConnectionTarget, cluster_options, connected
 
 if TYPE_CHECKING:
@@ -24,7 +24,15 @@ _SYSTEMS = {
 
 
 @click.command("check")
-@click.option("-f", "--filename", "files", multiple=True, metavar="PATH", help="Manifests, a folder of them, or -.")
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    type=options.WORD,
+    multiple=True,
+    metavar="PATH",
+    help="Manifests, a folder of them, or -.",
+)
 @click.option("-R", "--recursive", is_flag=True, help="Folders with their subfolders.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces of the cluster.")
 @click.option("-o", "--output", "form", type=click.Choice(("json", "yaml")), help="JSON or YAML instead of text.")

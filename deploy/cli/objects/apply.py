@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deploy import unserved_kinds
-from deploy.cli import api_connection, discovery, manifests, output
+from deploy.cli import api_connection, discovery, manifests, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import last_applied
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Object, Ref
@@ -26,6 +26,7 @@ ESTABLISHING = 15.0
     "-f",
     "--filename",
     "sources",
+    type=options.WORD,
     multiple=True,
     required=True,
     metavar="FILE|FOLDER|-",

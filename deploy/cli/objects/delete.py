@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import api_connection, discovery, manifests, output
+from deploy.cli import api_connection, discovery, manifests, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from workers.api.kinds import Kind, Ref
@@ -24,13 +24,21 @@ PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan":
     "-f",
     "--filename",
     "sources",
+    type=options.WORD,
     multiple=True,
     metavar="FILE|FOLDER|-",
     help="Delete the objects of these manifests.",
     shell_complete=completers.paths,
 )
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
-@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Delete the objects of KIND with these labels.")
+@click.option(
+    "-l",
+    "--selector",
+    type=options.WORD,
+    default="",
+    metavar="SELECTOR",
+    help="Delete the objects of KIND with these labels.",
+)
 @click.option("--all", "everything", is_flag=True, help="Delete all objects of KIND in the namespace.")
 @click.option(
     "--cascade",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deploy.cli import api_connection, discovery, output
+from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import path_output
 from workers.api.kinds import Object
@@ -58,8 +58,7 @@ class _Form(click.Choice[str]):
         super().__init__((*FORMATS, *(f"{name}=" for name in TEMPLATES)))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        # As kubectl's users type it: -o=json.
-        text = str(value).removeprefix("=")
+        text = options.WORD.convert(value, param, ctx)
         return text if text.partition("=")[0] in TEMPLATES else super().convert(text, param, ctx)
 
 
@@ -68,7 +67,14 @@ class _Form(click.Choice[str]):
     "what", nargs=-1, required=True, metavar="KIND[,KIND] [NAME]... | KIND/NAME...", shell_complete=completers.what
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
-@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Only objects with these labels: app=x,tier!=y.")
+@click.option(
+    "-l",
+    "--selector",
+    type=options.WORD,
+    default="",
+    metavar="SELECTOR",
+    help="Only objects with these labels: app=x,tier!=y.",
+)
 @click.option("--field-selector", default="", metavar="SELECTOR", help="Only objects with these fields.")
 @click.option("-o", "--output", "form", type=_Form(), help="Another form than the table.")
 @click.option("--sort-by", metavar="PATH", help="Order of the objects: .metadata.creationTimestamp.")

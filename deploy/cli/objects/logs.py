@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deploy.cli import api_connection, discovery, output
+from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from scheduler.cron import durations
@@ -46,8 +46,21 @@ DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 @click.command("logs")
 @click.argument("what", required=False, metavar="[POD | KIND/NAME]", shell_complete=completers.what)
-@click.option("-l", "--selector", default="", metavar="SELECTOR", help="The pods with these labels: app=x,tier!=y.")
-@click.option("-c", "--container", help="Which container; without it the first, or all with --all-containers.")
+@click.option(
+    "-l",
+    "--selector",
+    type=options.WORD,
+    default="",
+    metavar="SELECTOR",
+    help="The pods with these labels: app=x,tier!=y.",
+)
+@click.option(
+    "-c",
+    "--container",
+    type=options.WORD,
+    metavar="NAME",
+    help="Which container; without it the first, or all with --all-containers.",
+)
 @click.option("--all-containers", is_flag=True, help="Every container of the pod.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the pods end.")
 @click.option("--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="Only the last N lines.")

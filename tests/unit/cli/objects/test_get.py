@@ -1,6 +1,7 @@
 """``penstock get``."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -163,6 +164,26 @@ FORMS = {
 @pytest.mark.parametrize(("line", "printed"), FORMS.items(), ids=FORMS)
 def test_objects_are_shown_as_paths_say(line: str, printed: list[str], three: FakeCluster, penstock: Type) -> None:
     assert penstock(*line.split()).out.splitlines() == printed
+
+
+@for_each(
+    "get pods -n=x",
+    "get pods -n=x -l=app=x",
+    "describe pods -n=x -l=app=x",
+    "logs b -n=x -c=main",
+    "logs -n=x -l=app=x",
+    "apply -n=x -f=b.yaml",
+    "check -n=x -f=b.yaml",
+    "delete -n=x -f=b.yaml",
+    "delete pods -n=x -l=app=x",
+)
+def test_flags_of_one_letter_may_have_an_equals_sign(line: str, cluster: FakeCluster, penstock: Type) -> None:
+    Path("b.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: b, labels: {app: x}}}")
+    cluster.add(POD, "b", "x", metadata={"labels": {"app": "x"}}, spec={"containers": [{"name": "main"}]})
+    cluster.streams["/api/v1/namespaces/x/pods/b/log"] = [b"b says"]
+    printed = penstock(*line.split())
+    assert (printed.code, printed.err) == (0, "")
+    assert "b" in printed.out
 
 
 def test_a_template_ends_with_its_own_line_break_alone(three: FakeCluster, penstock: Type) -> None:
