@@ -331,6 +331,9 @@ class Kubelet:
         ref, uid = ref_of(POD, pod), pod["metadata"]["uid"]
         path = POD.path(ref.namespace, ref.name, "binding")
         try:
+            if claim := await self._host.claims.deleted(pod):
+                self._leave_unbound(uid, f'persistentvolumeclaim "{claim}" is being deleted')
+                return
             await self._cluster.request("POST", path, body=pod_order.binding(pod, node))
         except ClusterError as error:
             log.info("a pod was not bound", extra={"pod": str(ref), "error": str(error)})
@@ -342,6 +345,13 @@ class Kubelet:
             return
         self._host.announcer.normal(pod, "Scheduled", f"Assigned {ref.namespace}/{ref.name} to {node}")
         self._begin({**newest, "spec": {**newest["spec"], "nodeName": node}})
+
+    def _leave_unbound(self, uid: str, why: str) -> None:
+        """Gives the place of a pod that was to be bound to another one."""
+        newest = self._binding.pop(uid)
+        if newest is not None:
+            self._set_aside(newest, f"0/{self._options.nodes.number} nodes are available: {why}")
+        self._free(uid)
 
     async def _read_again(self, pod: Object) -> None:
         """Reads a pod again after a failed binding: deleted, bound elsewhere, or bound here and the answer was lost."""

@@ -102,15 +102,15 @@ class Lab:
         """Asks for the deletion."""
         await self.cluster.delete(Ref(kind, "default", name), grace=grace)
 
-    async def gone(self, name: str) -> None:
-        """Waits until the pod's object is gone."""
+    async def gone(self, name: str, kind: Kind = POD) -> None:
+        """Waits until the object is gone."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                pod = await self.get(name)
+                found = await self.cluster.get(Ref(kind, "default", name))
             except NotFound:
                 return
-            assert time.monotonic() < deadline, f"pod {name} is still there: {pod}"
+            assert time.monotonic() < deadline, f"{kind.kind} {name} is still there: {found}"
             await asyncio.sleep(0.05)
 
     def log(self, pod: Object, container: str = "main", attempt: int = 0) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import suppress
 
 import pytest
 
@@ -11,7 +12,18 @@ from tests.support.conditions import eventually
 from tests.support.processes import alive
 from tests.support.tables import cases
 from workers.api import quantities
-from workers.api.kinds import CONFIG_MAP, EVENT, NODE, POD, POD_METRICS, SECRET, Object, Ref
+from workers.api.kinds import (
+    CONFIG_MAP,
+    EVENT,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_METRICS,
+    SECRET,
+    Object,
+    Ref,
+    ref_of,
+)
 from workers.errors import NotFound
 
 #: Seconds until what a pod consumes has been measured twice, or is swept up.
@@ -200,6 +212,27 @@ async def test_a_missing_config_map_is_named_and_waited_for(lab: Lab) -> None:
     pod = await lab.ended("patient")
     assert lab.log(pod) == ["stdout value"]
     await lab.delete("later", kind=CONFIG_MAP)
+
+
+async def test_a_claim_that_is_being_deleted_gets_no_new_pods(lab: Lab) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    claim = {**PERSISTENT_VOLUME_CLAIM.type_meta, "metadata": {"namespace": "default", "name": "data"}, "spec": spec}
+    ref = ref_of(PERSISTENT_VOLUME_CLAIM, await lab.cluster.create(PERSISTENT_VOLUME_CLAIM, claim))
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    await lab.running("first", volumes=volumes)
+    await lab.cluster.delete(ref)
+    await lab.create("second", shell("true"), volumes=volumes)
+    pod = await lab.wait("second", lambda pod: condition(pod, "PodScheduled").get("status") == "False")
+    assert 'persistentvolumeclaim "data" is being deleted' in condition(pod, "PodScheduled")["message"]
+    assert "nodeName" not in pod["spec"]
+    await lab.delete("first", grace=0)
+    with suppress(NotFound):
+        # Where no controller lets it go.
+        await lab.cluster.patch(ref, {"metadata": {"finalizers": None}})
+    await lab.gone("data", PERSISTENT_VOLUME_CLAIM)
+    await lab.cluster.create(PERSISTENT_VOLUME_CLAIM, claim)
+    assert phase(await lab.ended("second")) == "Succeeded"
+    await lab.cluster.delete(ref)
 
 
 async def test_probes_decide_over_readiness_and_restarts(lab: Lab) -> None:

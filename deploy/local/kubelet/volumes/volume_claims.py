@@ -4,6 +4,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from deploy.local.kubelet.containers.environment import ConfigProblem
@@ -34,6 +35,16 @@ class VolumeClaims:
             for volume in volumes
             if (source := volume.get("persistentVolumeClaim")) is not None
         }
+
+    async def deleted(self, pod: Object) -> str:
+        """Returns the name of a claim of the pod that is being deleted, empty for none. Raises ClusterError."""
+        for volume in pod["spec"].get("volumes") or ():
+            if name := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+                with suppress(NotFound):
+                    claim = await self._cluster.get(Ref(PERSISTENT_VOLUME_CLAIM, pod["metadata"]["namespace"], name))
+                    if claim["metadata"].get("deletionTimestamp"):
+                        return str(name)
+        return ""
 
     async def _place(self, ref: Ref) -> Path:
         try:
