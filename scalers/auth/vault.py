@@ -17,7 +17,7 @@ from penstock._trust import client_context
 from scalers.auth.lookups import LookupView
 from scalers.auth.secret_text import Hidden
 from workers.api.keda.triggerauthentication import CertificateRequest, Vault, VaultCredential, VaultSecret
-from workers.client import transport
+from workers.client import environment_proxies, transport
 from workers.errors import PenstockError, UserError
 
 #: The file of this pod's own service account token.
@@ -147,7 +147,12 @@ class Vaults:
                 session = self._connected()
                 # No redirects: they would send the token to another server.
                 async with session.request(
-                    method, URL(url, encoded=True), data=data, headers=headers, allow_redirects=False
+                    method,
+                    URL(url, encoded=True),
+                    data=data,
+                    headers=headers,
+                    allow_redirects=False,
+                    proxy=environment_proxies.current(url),
                 ) as response:
                     answer = await _read(where, response)
         except TimeoutError:

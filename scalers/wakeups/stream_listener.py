@@ -17,6 +17,7 @@ from scalers.sources.http.etcd import EtcdServer, WatchedKey, encoded
 from scalers.sources.http.web import Session
 from scalers.wakeups.redis_listener import ListenerStatus
 from workers.cancellation import cancelled
+from workers.client import environment_proxies
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +150,10 @@ class EtcdListener(StreamListener[EtcdServer, Session]):
         headers = await self._login(client, base)
         request = {"create_request": {"key": encoded(name.key), "progress_notify": True}}
         timeout = aiohttp.ClientTimeout(connect=5.0, sock_read=name.silence)
-        async with client.http.post(f"{base}/v3/watch", json=request, headers=headers, timeout=timeout) as response:
+        proxy = environment_proxies.current(base)
+        async with client.http.post(
+            f"{base}/v3/watch", json=request, headers=headers, timeout=timeout, proxy=proxy
+        ) as response:
             if response.status != 200:
                 raise ValueError(f"a watch is answered {response.status}")
             async for line in response.content:
@@ -166,7 +170,10 @@ class EtcdListener(StreamListener[EtcdServer, Session]):
             return {}
         login = {"name": self._server.username, "password": self._server.password}
         timeout = aiohttp.ClientTimeout(total=5.0)
-        async with client.http.post(f"{base}/v3/auth/authenticate", json=login, timeout=timeout) as response:
+        proxy = environment_proxies.current(base)
+        async with client.http.post(
+            f"{base}/v3/auth/authenticate", json=login, timeout=timeout, proxy=proxy
+        ) as response:
             answer: Any = await response.json(content_type=None)
         if not isinstance(answer, dict) or not answer.get("token"):
             raise ValueError("the login is refused")

@@ -4,10 +4,16 @@ Python's own rules know no networks such as 10.0.0.0/8, and ask for proxies on t
 """
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 _PORTS = {"http": 80, "https": 443}
+
+
+def current(url: str) -> str | None:
+    """Returns the proxy that this process' environment names for a URL, None for none."""
+    return proxy_for(url, os.environ) or None
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:

@@ -18,6 +18,7 @@ from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, Unreached, parameter
 from scalers.sources.tls import TLS, Certificates
 from scalers.ttl_cache import TTLCache
+from workers.client import environment_proxies
 from workers.client.rest import Cluster
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
@@ -95,7 +96,10 @@ async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _AccessTo
     if client.scopes:
         form.append(("scope", " ".join(client.scopes)))
     login = aiohttp.encode_basic_auth(client.id, client.secret, "utf-8")
-    async with http.post(without_user(client.uri), data=form, headers={"Authorization": login}) as response:
+    uri = without_user(client.uri)
+    async with http.post(
+        uri, data=form, headers={"Authorization": login}, proxy=environment_proxies.current(uri)
+    ) as response:
         if response.status != 200:
             raise SourceError(f"oauthTokenURI answered {response.status}")
         try:
@@ -229,8 +233,10 @@ class WebSource(Certificates):
     @model_validator(mode="after")
     def _speaks(self) -> Self:
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
+        if not _is_url(parts):
             raise ParameterError(self.url_parameter, "must be a URL such as https://metrics.example:9090")
+        if self.oauth_token_uri and not _is_url(urlsplit(self.oauth_token_uri)):
+            raise ParameterError("oauthTokenURI", "must be a URL such as https://login.example/token")
         for mode in self.auth_modes:
             if mode not in _MODES:
                 raise ParameterError("authModes", f"{mode} is none of {', '.join(_MODES)}")
@@ -396,6 +402,7 @@ class WebSource(Certificates):
                 json=json,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=self.patience),
+                proxy=environment_proxies.current(url),
             ) as response,
         ):
             body = await response.content.read(LARGEST + 1)
@@ -461,10 +468,10 @@ def without_user(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def _has_port(parts: SplitResult) -> bool:
-    """Returns whether the port of a URL, if it names one, is one."""
+def _is_url(parts: SplitResult) -> bool:
+    """Returns whether these are the parts of a URL with a host, and with a port if it names one."""
     try:
-        return parts.port is None or parts.port > 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 
@@ -478,5 +485,6 @@ def _login_of(url: str) -> tuple[str, str]:
 def _said(error: BaseException) -> str:
     """Returns the reason in one line, without the address, which stands before it."""
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot be reached: {error.os_error.strerror or error.os_error}"
+        whom = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+        return f"{whom}cannot be reached: {error.os_error.strerror or error.os_error}"
     return str(error) or type(error).__name__

@@ -97,6 +97,29 @@ async def test_prometheus_answers(
         assert expected in str(answer)
 
 
+async def test_the_proxy_of_the_environment_is_asked_for_other_machines(
+    fake: Fake, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.body = b'{"a":5}'
+    metadata = {"url": "http://metrics.invalid/x", "valueLocation": "a", "targetValue": "1", "authModes": "oauth"}
+    token = {"oauthTokenURI": "http://tokens.invalid/token", "clientID": "us"}
+    monkeypatch.setenv("HTTP_PROXY", fake.url.replace("://", "://me:hush@"))
+    assert await read(connections, scaler(MetricsAPI, metadata, **token)) == [5.0]
+    assert [str(request.url) for request in fake.asked] == [token["oauthTokenURI"], metadata["url"]]
+    assert {request.headers["Proxy-Authorization"] for request in fake.asked} == {
+        "Basic " + base64.b64encode(b"me:hush").decode()
+    }
+    plain = metadata | {"authModes": ""}
+    # This machine never has one, and neither has what NO_PROXY lists.
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{refusing()}")
+    assert await read(connections, scaler(MetricsAPI, plain | {"url": f"{fake.url}/x"})) == [5.0]
+    with pytest.raises(SourceError, match=r"metrics\.invalid:80: the proxy cannot be reached: Connect"):
+        await read(connections, scaler(MetricsAPI, plain))
+    monkeypatch.setenv("NO_PROXY", "invalid")
+    with pytest.raises(SourceError, match=r"metrics\.invalid:80: cannot be reached: "):
+        await read(connections, scaler(MetricsAPI, plain))
+
+
 async def test_what_prometheus_is_asked(fake: Fake, connections: Connections) -> None:
     fake.body = vector('"1"')
     metadata = {

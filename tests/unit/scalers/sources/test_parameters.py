@@ -230,6 +230,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "no HTTP": ({"serverAddress": "ftp://x"}, "serverAddress", "must be a URL"),
         "no port": ({"serverAddress": "http://x:99999"}, "serverAddress", "must be a URL"),
         "a word as port": ({"serverAddress": "http://x:web"}, "serverAddress", "must be a URL"),
+        "no URL of tokens": ({"@oauthTokenURI": "tokens.example"}, "oauthTokenURI", "must be a URL"),
         "unknown mode": ({"authModes": "magic"}, "authModes", "magic is none of"),
         "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
         "a certificate over http": ({"authModes": "tls", **SHOWN}, "authModes", "tls needs a URL with https"),
