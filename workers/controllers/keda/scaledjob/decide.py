@@ -290,7 +290,7 @@ def _steps(
     at = seen.snapshot.at
     if proposed.cooling and not proposed.cooling.over(at):
         yield ComeBack(proposed.cooling.end(at, now))
-    if measured and measured.counts.running < measured.bounds.minimum <= measured.counts.in_minimum:
+    if measured and measured.counts.running < min(measured.bounds.minimum, measured.counts.in_minimum):
         # The poll that allows the minimum its Jobs again asks for no decision if nothing waits.
         yield ComeBack(now + timedelta(seconds=seen.interval) + LATE)
 

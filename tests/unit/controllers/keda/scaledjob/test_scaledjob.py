@@ -165,6 +165,13 @@ def test_a_minimum_of_failed_jobs_is_decided_on_after_the_next_poll(interval, se
     assert created(plan) == ["work-11-0"]
 
 
+def test_a_minimum_that_is_filled_in_part_is_decided_on_after_the_next_poll():
+    body = scaled_job(minReplicaCount=2, pollingInterval=20)
+    plan = decide(snapshot(body, child("work-10-0", "Failed", seen=0), reading=reading(sample(0))), NOW)
+    assert created(plan) == ["work-10-1"]
+    assert back(plan) == 21
+
+
 def test_a_minimum_of_jobs_that_end_at_once_comes_once_per_poll():
     brief = child(names.of("work", micros(-2)).name(0), "Complete", seen=0)
     body = scaled_job(minReplicaCount=1, pollingInterval=20)
