@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from workers.api import conditions
 from workers.api.kinds import Object
 from workers.controllers.keda.scaledjob import names
+from workers.decision.plan import Figure
 from workers.decision.snapshot import CachedObject, Reading
 
 #: The label by which KEDA finds a Job's pods.
@@ -41,6 +42,11 @@ class JobCounts:
     def in_minimum(self) -> int:
         """Jobs that have room in the minimum: failed and brief ones keep it until the next reading."""
         return self.running + min(self.late, self.failed + self.brief)
+
+    def minimum_figure(self) -> Figure:
+        """Returns the arithmetic of `in_minimum`."""
+        how = f"{self.running} + min({self.late}, {self.failed} + {self.brief})"
+        return Figure("Jobs that have room in the minimum", self.in_minimum, how)
 
 
 def count(

@@ -333,6 +333,8 @@ def _figures(
     yield Figure("ended since the reading began", measured.counts.late)
     yield Figure("of these failed or may have", measured.counts.failed)
     yield Figure("made by this reading", measured.counts.made)
+    if measured.bounds.minimum:
+        yield measured.counts.minimum_figure()
     if proposed.figures:
         yield from (*proposed.figures, *limits.figures(proposed.number))
 

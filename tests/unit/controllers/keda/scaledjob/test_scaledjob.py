@@ -68,6 +68,7 @@ def test_a_plan_tells_all_that_it_does():
         Figure("ended since the reading began", 0),
         Figure("of these failed or may have", 0),
         Figure("made by this reading", 0),
+        Figure("Jobs that have room in the minimum", 1, "1 + min(0, 0 + 0)"),
         Figure("strategy default", 3, "3 - 0"),
         Figure("not above the queue", 3, "max(0, min(3, 3))"),
         Figure("events certainly without a Job", 3, "3 - (1 + 0 - 1)"),
