@@ -57,7 +57,7 @@ def _checked(_context: click.Context, parameter: click.Parameter, value: Any) ->
     show_default=True,
     metavar="NAMESPACE",
     callback=_checked,
-    help="Namespace of the accounts and of Penstock's Leases.",
+    help="Namespace of the accounts and of Penstock's Leases; it must exist.",
 )
 @click.option("--standalone", is_flag=True, help="For `penstock standalone` instead of watch, worker, scaler and beat.")
 @click.option("--volcano", is_flag=True, help="Those for Volcano's kinds, too, and the webhook's account and Service.")
@@ -85,7 +85,7 @@ def command(
 
     \b
     Examples:
-      penstock rights | kubectl apply -f -
+      kubectl create namespace penstock; penstock rights | kubectl apply -f -
       penstock rights --namespaces shop,billing --secrets '*' > rights.yaml
       penstock rights --volcano --tokens shop/reader
     """
