@@ -5,7 +5,7 @@ like any other. Only gangs of Volcano Jobs do, because a Job creates its pods ag
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,7 +14,9 @@ from workers.controllers.volcano.podgroup.checks import Refusal
 from workers.controllers.volcano.podgroup.deserved_shares import QueueTree
 from workers.controllers.volcano.podgroup.group import RUNNING, SLA, Group
 from workers.controllers.volcano.podgroup.ledger import PlacementLedger
+from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.nodes import Nodes
+from workers.controllers.volcano.podgroup.places import Machine
 from workers.controllers.volcano.podgroup.vectors import EMPTY, Vector
 
 #: Annotation (Volcano's): ``false`` keeps a gang from being reclaimed.
@@ -36,11 +38,14 @@ def victims(
 ) -> Reclaim:
     """Returns the first waiting group for which gangs can make room, and those gangs; NONE without any.
 
-    waiting: the refused groups in order. One group at a time: the next is served when the pods of these are gone. late:
-    ids of the groups whose room the ledger has reserved already.
+    waiting: the refused groups in order. One group at a time: the next is served when the pods of these are gone, and a
+    group that fits into the room of pods that are being deleted waits for it. late: ids of the groups whose room the
+    ledger has reserved already.
     """
     if any(group.is_clearing for group in groups):
         return NONE
+    leaving = [member for group in groups for member in group.members if member.releasing_place]
+    nodes = _vacated(nodes, leaving)
     ranked = sorted(
         # Overdue gangs are admitted before all others: one would be reclaimed again and again.
         (group for group in groups if _is_reclaimable(group, tree) and not group.elapsed(SLA, now)),
@@ -51,9 +56,30 @@ def victims(
         if not refusal.room:
             continue
         own = Reservation.of(group, refusal) if id(group) in late else Reservation()
-        if _is_owed(group, tree, ledger, own) and (found := _enough(group, ranked, tree, nodes, ledger, own)):
+        if not _is_owed(group, tree, ledger, own):
+            continue
+        lacking = _lacking(group, nodes, leaving, ledger, own)
+        if leaving and not lacking and _fits_on_nodes(group, (), nodes, ledger):
+            return NONE
+        if found := _enough(group, ranked, tree, nodes, ledger, lacking):
             return group, found
     return NONE
+
+
+def _vacated(nodes: Nodes, leaving: Sequence[Member]) -> Nodes:
+    """Returns the nodes without these pods."""
+    if not leaving:
+        return nodes
+    freed: dict[str, list[Vector]] = defaultdict(list)
+    for each in leaving:
+        freed[each.node].append(each.requests)
+    return replace(nodes, machines=tuple(_with_room(each, freed) for each in nodes.machines))
+
+
+def _with_room(machine: Machine, freed: Mapping[str, Sequence[Vector]]) -> Machine:
+    """Returns the node with more room. freed: amounts by node."""
+    more = freed.get(machine.name)
+    return replace(machine, free=vectors.total((machine.free, *more))) if more else machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +128,31 @@ def _is_owed(group: Group, tree: QueueTree, ledger: PlacementLedger, own: Reserv
     return True
 
 
+def _lacking(
+    group: Group, nodes: Nodes, leaving: Iterable[Member], ledger: PlacementLedger, own: Reservation
+) -> dict[str, int]:
+    """Returns the amounts that the cluster is short of for the group once the pods that leave are gone."""
+    useful = _useful(group, nodes)
+    coming = vectors.total((own.room, *(each.requests for each in leaving if each.node in useful)))
+    lacking: dict[str, int] = {}
+    for name, value in group.need.items():
+        left = ledger.left(group.queue, name)
+        if left is not None and value > left + coming.get(name, 0):
+            lacking[name] = value - left - coming.get(name, 0)
+    return lacking
+
+
 def _enough(
     group: Group,
     ranked: Sequence[Group],
     tree: QueueTree,
     nodes: Nodes,
     ledger: PlacementLedger,
-    own: Reservation,
+    lacking: Vector,
 ) -> tuple[Group, ...]:
     """Returns gangs, the least important first, without which the group fits; empty if there are not enough."""
-    lacking: dict[str, int] = {}
-    for name, value in group.need.items():
-        left = ledger.left(group.queue, name)
-        if left is not None and value > left + own.room.get(name, 0):
-            lacking[name] = value - left - own.room.get(name, 0)
     found: list[Group] = []
-    shapes = set(group.shapes or ())
-    useful = {each.name for each in nodes.machines if not shapes or any(one.places.allow(each) for one in shapes)}
+    useful = _useful(group, nodes)
     given: dict[str, list[Vector]] = defaultdict(list)
     for victim in ranked:
         chain = tree.chains[victim.queue][:-1]
@@ -137,6 +171,12 @@ def _enough(
         if _make_room(group, found, lacking, nodes, ledger):
             return _needed(group, found, lacking, nodes, ledger)
     return ()
+
+
+def _useful(group: Group, nodes: Nodes) -> Set[str]:
+    """Returns the names of the nodes that pods of the group may go to."""
+    shapes = set(group.shapes or ())
+    return {each.name for each in nodes.machines if not shapes or any(one.places.allow(each) for one in shapes)}
 
 
 def _is_served_before(victim: Group, group: Group, tree: QueueTree) -> bool:
@@ -174,8 +214,5 @@ def _fits_on_nodes(group: Group, leaving: Iterable[Group], nodes: Nodes, ledger:
         for member in each.members:
             if member.occupies:
                 freed[member.node].append(member.requests)
-    machines = [
-        replace(machine, free=vectors.total((machine.free, *freed.get(machine.name, (EMPTY,)))))
-        for machine in nodes.machines
-    ]
+    machines = [_with_room(each, freed) for each in nodes.machines]
     return ledger.bins_of(machines).take(group.shapes or ())

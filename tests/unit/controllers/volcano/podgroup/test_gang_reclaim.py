@@ -20,10 +20,11 @@ OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", 
 def running(name: str, pods: int = 3, *, owned: bool = True, **more: Any) -> tuple[Object, list[Object]]:
     """A whole gang of the queue `lent`, owned by a Volcano Job, with its pods."""
     states = more.pop("states", ["Running"] * pods)
-    where = more.pop("on", "one")
+    where, leaving = more.pop("on", "one"), more.pop("leaving", False)
     body = group(name, least=pods, phase="Running", **{"queue": "lent", **more})
     body["metadata"]["ownerReferences"] = [OWNER] if owned else []
-    return body, [pod(f"{name}-{n}", name, node=where, phase=state) for n, state in enumerate(states)]
+    made = [pod(f"{name}-{n}", name, node=where, phase=state, leaving=leaving) for n, state in enumerate(states)]
+    return body, made
 
 
 OLD, YOUNG = running("old", created=-90), running("young", created=-50)
@@ -79,6 +80,19 @@ THREE_EACH = [queue(name, deserved={"cpu": "3"}) for name in ("lent", "owed")]
         [],
         [OLD, running("young", created=-50, states=["Running", "Running", "Succeeded"])],
         {},
+    ),
+    ("pods that leave make the room", [], [OLD, running("young", created=-50, leaving=True)], {}),
+    (
+        "pods that leave make a part of the room",
+        ["b"],
+        [running("a", 2, created=-90), running("b", 2, created=-80), running("c", 2, created=-70, leaving=True)],
+        {"queues": [queue("lent"), queue("owed", weight=2)], "asks": 4},
+    ),
+    (
+        "pods that leave make room on other nodes",
+        ["useful"],
+        [running("useful", 3, on="a", created=-90), running("gone", 3, on="b", created=-50, leaving=True)],
+        {"nodes": [node("a", cpu=3, pods=99, labels=NEAR), node("b", cpu=3, pods=99)], "selector": NEAR},
     ),
     (
         "its room is on other nodes",
