@@ -19,6 +19,7 @@ import yaml
 
 from deploy.local import kubelet_socket, private_files
 from deploy.local.apiserver.access.access_control import AccessControl
+from deploy.local.apiserver.admission import pod_priorities
 from deploy.local.apiserver.app import ApiApp
 from deploy.local.apiserver.context import Context
 from deploy.local.apiserver.discovery import crd_conditions
@@ -34,6 +35,7 @@ from deploy.processes import https
 from scheduler.broker import clients
 from workers.admission import admission_options as admission
 from workers.api import times
+from workers.api.kinds import PRIORITY_CLASS, Object
 from workers.errors import UserError
 from workers.runtime import free_memory
 
@@ -125,19 +127,21 @@ def kubeconfig(url: str, authority: Path, token: str) -> str:
 
 
 async def prepare(ctx: Context) -> None:
-    """Makes the namespaces every cluster has."""
+    """Makes the namespaces and PriorityClasses every cluster has."""
+    wanted = [("namespaces", _namespace(name)) for name in ("default", "kube-system")]
+    wanted += [(PRIORITY_CLASS.id, pod_priorities.system_class(name)) for name in pod_priorities.SYSTEM]
     waiting = []
-    for name in ("default", "kube-system"):
-        if ctx.store.latest("namespaces", f"/{name}") is None:
-            meta = {
-                "name": name,
-                "uid": str(uuid4()),
-                "creationTimestamp": times.render(ctx.now()),
-                "labels": {"kubernetes.io/metadata.name": name},
-            }
-            body = {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
-            waiting.append(ctx.put("namespaces", f"/{name}", body))
+    for resource, body in wanted:
+        key = f"/{body['metadata']['name']}"
+        if ctx.store.latest(resource, key) is None:
+            made = {"uid": str(uuid4()), "creationTimestamp": times.render(ctx.now())}
+            waiting.append(ctx.put(resource, key, {**body, "metadata": {**body["metadata"], **made}}))
     await asyncio.gather(*waiting)
+
+
+def _namespace(name: str) -> Object:
+    metadata = {"name": name, "labels": {"kubernetes.io/metadata.name": name}}
+    return {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
 
 
 class _ApiServer(https.EventDrivenServer):

@@ -250,3 +250,5 @@ def test_the_classes_of_the_system_exist(api: Api) -> None:
     until(lambda: created_pod(api).code == 201, "an account is there")
     answer = created_pod(api, priorityClassName="system-node-critical")
     assert (answer.code, answer.body["spec"]["priority"]) == (201, 2_000_001_000)
+    listed = {found["metadata"]["name"]: found["value"] for found in api.get(CLASSES).body["items"]}
+    assert (listed["system-cluster-critical"], listed["system-node-critical"]) == (2_000_000_000, 2_000_001_000)

@@ -6,8 +6,8 @@ from deploy.local.apiserver import api_errors
 from deploy.local.apiserver.storage.object_store import ObjectStore
 from workers.api.kinds import POD, PRIORITY_CLASS, Kind, Object
 
-#: Classes that every cluster has.
-_SYSTEM: Mapping[str, int] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+#: The values of the classes that every cluster has.
+SYSTEM: Mapping[str, int] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _FIELDS = {"priority": "integer value of priority", "preemptionPolicy": "string value of PreemptionPolicy"}
 _PREEMPTS = "PreemptLowerPriority"
 
@@ -44,11 +44,22 @@ def _class(name: str, pod: str, store: ObjectStore) -> Object:
     """Returns the named class, the default one without a name, an empty object where there is none."""
     if not name:
         return _default(store) or {}
-    if name in _SYSTEM:
-        return {"metadata": {"name": name}, "value": _SYSTEM[name]}
+    if name in SYSTEM:
+        return system_class(name)
     if (record := store.latest(PRIORITY_CLASS.id, f"/{name}")) is None:
         raise api_errors.forbidden(POD, pod, f"no PriorityClass with name {name} was found")
     return record.body
+
+
+def system_class(name: str) -> Object:
+    """Returns one of the classes that every cluster has, without what the server sets."""
+    description = "For pods that the cluster itself needs, which users' pods do not displace."
+    return {
+        "metadata": {"name": name},
+        "value": SYSTEM[name],
+        "description": description,
+        "preemptionPolicy": _PREEMPTS,
+    }
 
 
 def _default(store: ObjectStore) -> Object | None:
