@@ -241,6 +241,9 @@ def needs_reading(
         return False
     if proposed.cooling:
         return proposed.cooling.over(seen.snapshot.at)
+    if measured.counts.brief and demand.is_by_clock(measured.reading.samples):
+        # A poll would ask for the same number again, and Jobs that end at once would come one after the other.
+        return False
     strategy = seen.scaled.spec.strategy
     return scaling_strategies.needs_reading(strategy, measured.demand, measured.counts, measured.bounds, quirks)
 

@@ -14,6 +14,9 @@ UNSET_MAXIMUM = 100
 #: Triggers whose sum an explanation shows in full.
 SHOWN = 20
 
+#: Trigger types whose value is of the clock: no Job lowers it.
+CLOCKS = frozenset({"cron"})
+
 #: A reading this old (microseconds) makes no more Jobs. The store remembers deleted Jobs for ten minutes; an older
 #: reading could ask for Jobs a second time.
 MAX_READING_AGE = 5 * 60 * 1_000_000
@@ -101,6 +104,11 @@ def of(
         active=combined.active or bounds.minimum > 0,
         by=combined.by,
     )
+
+
+def is_by_clock(samples: Sequence[TriggerSample]) -> bool:
+    """Returns True if every active trigger asks for Jobs by the clock, however many have ended."""
+    return all(sample.type in CLOCKS for sample in samples if sample.active and sample.error is None)
 
 
 def weights(scaled: ScaledJobSpec, samples: Sequence[TriggerSample]) -> Mapping[str, float]:

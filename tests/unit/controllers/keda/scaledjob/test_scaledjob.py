@@ -184,6 +184,21 @@ def test_a_minimum_of_jobs_that_end_at_once_comes_once_per_poll():
     assert len(created(plan)) == 1
 
 
+@cases(
+    ("a schedule, and Jobs that ended at once", ("cron",), -2, False),
+    ("a schedule, and Jobs that lived", ("cron",), -60, True),
+    ("a queue", ("redis",), -2, True),
+    ("a queue beside a schedule", ("cron", "redis"), -2, True),
+)
+def test_jobs_that_end_at_once_ask_for_no_poll_of_a_schedule(types, asked_at, polls):
+    """A schedule asks for as many Jobs however many have ended."""
+    ended = child(names.of("work", micros(asked_at)).name(0), "Complete", seen=0)
+    samples = [sample(1, name=f"s{index}", type=type_) for index, type_ in enumerate(types)]
+    plan = decide(snapshot(scaled_job(), ended, reading=reading(*samples, id=micros(-3), started=-3)), NOW)
+    assert created(plan) == []
+    assert ("PollNow" in shape(plan)) is polls
+
+
 def test_a_reading_that_outlived_its_time_is_replaced_and_makes_no_jobs():
     old = reading(sample(3), started=-MAX_READING_AGE / 1_000_000 - 1)
     plan = decide(snapshot(scaled_job(), reading=old), NOW)
