@@ -172,7 +172,9 @@ class _Resolution:
             if text is None and variable.name in template_environment.optional(self.workload.template, container):
                 text = ""
             elif text is None:
-                text = self._missing(f"env[{index}]", f"the container does not set {variable.name}")
+                text = self._missing(
+                    f"env[{index}]", f"the container does not set {variable.name}, or only once it runs"
+                )
             found[variable.parameter] = text
         return Hidden(found)
 

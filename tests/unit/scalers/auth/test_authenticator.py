@@ -140,7 +140,7 @@ MISSING: dict[str, tuple[Object, str]] = {
     ),
     "no such variable": (
         {"env": [{"parameter": "username", "name": "NOBODY"}]},
-        "env[0]: the container does not set NOBODY",
+        "env[0]: the container does not set NOBODY, or only once it runs",
     ),
     "no such container": (
         {"env": [{"parameter": "username", "name": "USER", "containerName": "x"}]},
