@@ -151,6 +151,6 @@ def _split(address: str) -> tuple[str, str]:
 
 
 def _checked(host: str, port: str) -> tuple[str, int]:
-    if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
+    if not host or "/" in host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
         raise ParameterError("address", "must be host:port, such as redis.example:6379")
     return host, int(port)

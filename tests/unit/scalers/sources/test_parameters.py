@@ -269,6 +269,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
     "redis": {
         "no address": ({"address": None}, "address", "is required, or host and port"),
         "no port": ({"address": "redis.example"}, "address", "must be host:port"),
+        "a URL": ({"address": "redis://redis.example:6379"}, "address", "must be host:port"),
         "port is no number": ({"address": "a:many"}, "address", "must be host:port"),
         "a digit that is none": ({"address": "a:²"}, "address", "must be host:port"),
         "port too high": ({"address": "a:70000"}, "address", "must be host:port"),
