@@ -1,5 +1,6 @@
 """KEDA's `postgresql` trigger: the number that a query returns."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -13,6 +14,12 @@ from scalers.sources.databases.sql import ConnectionLost, SqlLink, SQLSource
 from scalers.sources.field_properties import value_of
 
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
+
+
+#: Options of Go's drivers about preparing queries. Other words of libpq's errors may be parts of a password.
+_GO_OPTIONS = frozenset(
+    {"binary_parameters", "default_query_exec_mode", "description_cache_capacity", "statement_cache_capacity"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +60,11 @@ class PostgreSQL(SQLSource):
             raise ParameterError("sslmode", "is of no use beside connection: write it into connection")
         try:
             self.server  # noqa: B018 - libpq reads it, and refuses what it does not understand
-        except psycopg.ProgrammingError:
-            raise ParameterError("connection", "is not a connection string of PostgreSQL") from None
+        except psycopg.ProgrammingError as error:
+            problem = "is not a connection string of PostgreSQL"
+            if (found := re.search(r'"(\w+)"', str(error))) and found[1] in _GO_OPTIONS:
+                problem = f"has the option {found[1]}, which is none of libpq: it is needless here"
+            raise ParameterError("connection", problem) from None
         return self
 
     @property

@@ -224,6 +224,11 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "sslmode beside a connection string": ({"sslmode": "verify-full"}, "sslmode", "write it into connection"),
         "a switch of TLS": ({"@tls": "enable"}, "tls", "of the authentication is not honoured by this type"),
         "no connection string": ({"@connection": "host==h hush"}, "connection", "is not a connection string"),
+        "an option of Go's": (
+            {"@connection": "postgres://u:hush@h/d?default_query_exec_mode=exec"},
+            "connection",
+            "has the option default_query_exec_mode, which is none of libpq",
+        ),
     },
     "prometheus": {
         "no URL": ({"serverAddress": "nowhere"}, "serverAddress", "must be a URL"),
