@@ -28,14 +28,14 @@ class ReplayGuard:
         scope: the target's uid. signature: a digest. seconds: how long it is remembered. Raises
         redis.exceptions.RedisError while the broker is away.
         """
-        key = f"{self._tag}:signed-delivery:{scope}:{signature}"
+        key = f"{self._tag}:signature:{scope}:{signature}"
         async with self._client.pipeline(transaction=False) as pipeline:
             # SET with NX and GET at once needs a Redis of 7.0.
             pipeline.set(key, f"{delivery.id}\n{delivery.type or ''}", nx=True, ex=seconds)
             pipeline.get(key)
             new, known = await pipeline.execute()
-        # Nothing is known if the key has expired in between: it was there before.
-        if new or known is None:
+        # Nothing is known if the key has expired in between, or if a release before this one wrote it, as a digest.
+        if new or known is None or b"\n" not in known:
             return delivery
         id_, _, type_ = known.decode().partition("\n")
         return replace(delivery, id=id_, type=type_ or None)

@@ -82,7 +82,7 @@ async def worked(client: redis.Redis) -> PolledEventJob:
     await client.hset("{penstock}:beat:runs", "nightly", "1763")
     await client.zadd("{penstock}:decisions", {"default/a": 1})
     await client.rpush("{penstock}:decision:default/a", "{}")
-    await client.set("{penstock}:signed-delivery:x", "4711", ex=300)
+    await client.set("{penstock}:signature:x", "4711", ex=300)
     await client.hset("{penstock}:objects:jobs.batch", "default/a", "derived")
     return job
 
@@ -104,7 +104,7 @@ async def test_everything_comes_back_as_it_was_and_what_is_derived_does_not(
     assert await everything(real_redis) == before
     assert len(before) == 7
     assert not await real_redis.exists("{penstock}:objects:jobs.batch", KEYS.restoring)
-    assert 0 < await real_redis.ttl("{penstock}:signed-delivery:x") <= 300
+    assert 0 < await real_redis.ttl("{penstock}:signature:x") <= 300
 
 
 async def test_an_event_that_is_added_after_a_restore_has_a_later_id_than_any_before_the_loss(

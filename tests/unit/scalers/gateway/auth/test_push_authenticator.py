@@ -230,10 +230,19 @@ async def test_a_first_delivery_without_a_type_keeps_none(stage: Stage) -> None:
     assert await stage.auth.identify(target(GITHUB_SIGNED), github("another")) == first
 
 
+async def test_a_digest_of_a_release_before_names_no_delivery(stage: Stage) -> None:
+    await stage.auth.identify(target(GITHUB_SIGNED), github())
+    [key] = await stage.redis.keys("*")
+    await stage.redis.set(key, "0" * 32)
+    again = await stage.auth.identify(target(GITHUB_SIGNED), github())
+    assert again.delivery is not None
+    assert again.delivery.id == "72d3162e"
+
+
 async def test_signatures_are_forgotten(stage: Stage) -> None:
     await stage.auth.identify(target(GITHUB_SIGNED), github())
     [key] = await stage.redis.keys("*")
-    assert key.startswith(b"{penstock}:signed-delivery:uid-team:")
+    assert key.startswith(b"{penstock}:signature:uid-team:")
     assert 0 < await stage.redis.ttl(key) <= 3600
     assert GITHUB.headers["x-hub-signature-256"][7:].encode() not in key
 
