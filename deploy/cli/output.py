@@ -49,7 +49,7 @@ def say(text: str = "") -> None:
     pass_on(visible(text))
 
 
-def text(text: str) -> None:
+def write(text: str) -> None:
     """Prints a text with the line breaks that are in it, and its other control characters written out."""
     pass_on(visible(text), newline=False)
 

@@ -438,7 +438,7 @@ class OutputShape:
     def print(self, value: Object) -> None:
         """Prints an object or a List. A template has the line breaks that are in it, and no other."""
         if self.template:
-            output.text(self.template.render(value))
+            output.write(self.template.render(value))
         else:
             output.say(output.as_json(value) if self.form == "json" else output.as_yaml(value))
 

@@ -125,7 +125,7 @@ def read(text: str, at: int) -> tuple[Path, int]:
         elif name := _NAME.match(text, at):
             steps.append(_Member(re.sub(r"\\(.)", r"\1", name[0])))
             at = name.end()
-        elif len(steps) and isinstance(steps[-1], _Below) and text[at : at + 1] == "[":
+        elif steps and isinstance(steps[-1], _Below) and text[at : at + 1] == "[":
             continue
         elif at < len(text) and text[at] in ".[":
             raise ValueError(f"{text}: a name is missing behind a dot")
