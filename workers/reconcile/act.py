@@ -126,7 +126,8 @@ class Actor:
                     await run.step(step)
         finally:
             self.under_way -= 1
-            run.record_warnings()
+            if run.warnings:
+                run.record_warnings()
         return back
 
 
@@ -146,7 +147,8 @@ class _Run:
         self._made: dict[Ref, Object] = {}
         # Children that an earlier plan created: they are no news.
         self._known: set[Ref] = set()
-        self._warnings: list[CreationWarning] = []
+        #: What the API server said about created objects.
+        self.warnings: list[CreationWarning] = []
 
     @cached_property
     def _observed_children(self) -> Mapping[Ref, Object]:
@@ -167,9 +169,9 @@ class _Run:
         process.WRITES.labels(name, "done" if done else "taken").inc()
 
     def record_warnings(self) -> None:
-        """Records what the API server said about created objects, once for all that share it."""
-        if self._warnings and self._body is not None:
-            for record in self._actor.warnings.events(self._body, self._warnings, time.monotonic()):
+        """Records the warnings, once for all objects that share one."""
+        if self._body is not None:
+            for record in self._actor.warnings.events(self._body, self.warnings, time.monotonic()):
                 self._actor.recorder.record(self._snapshot.ref.kind, self._body, record)
 
     async def _carry_out(self, step: Step) -> bool:
@@ -291,7 +293,7 @@ class _Run:
                 await asyncio.sleep(pause)
             else:
                 circuit.created(namespace, kind)
-                self._warnings += ((step.kind, text) for text in told)
+                self.warnings += ((step.kind, text) for text in told)
                 return created
         raise AssertionError("unreachable")
 

@@ -480,6 +480,7 @@ async def test_a_poll_that_lost_its_lease_changes_nothing(world: World, port: in
         original = world.readings.hand_over
 
         async def overtaken(*args: Any, **more: Any) -> Any:
+            world.readings.hand_over = original  # type: ignore[method-assign]
             await store_readings(world.readings, {key("work"): later}, world.reconcile)
             await world.deciding()
             return await original(*args, **more)

@@ -69,7 +69,7 @@ class JobRig(ActorRig):
         metadata: Object = {"namespace": self.namespace, "name": name, "finalizers": list(finalizers)}
         if owned:
             metadata["ownerReferences"] = [self.reference()]
-        spec = {"containers": [{"name": "main", "image": "none"}]}
+        spec = {"containers": [{"name": "main", "image": "none", "command": ["true"]}]}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
     def reference(self) -> Object:

@@ -40,7 +40,7 @@ def cluster(cluster: FakeCluster) -> FakeCluster:
         ("logs p -c nope", "pod p has no container nope; it has main"),
         ("logs q", 'pods "q" not found'),
         ("logs job/idle", "Job default/idle has no pods"),
-        ("logs cm/a", "logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob, an EventJob or a JobFlow"),
+        ("logs cm/a", "logs are of a pod, a Job, a ScaledJob, a ScheduledJob, a CronJob, an EventJob, a JobFlow, a D"),
         ("logs job/", "job/: a name is missing"),
         ("get pods,jobs -w", "one kind"),
         ("get pods a -l x=y", "exclude each other"),

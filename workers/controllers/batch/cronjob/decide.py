@@ -46,7 +46,7 @@ def decide(snapshot: Snapshot, now: datetime) -> Plan:
     choice = choose_runs(view, clock, requests)
     runs = end_replaced(view, choice)
     starts = start_jobs(view, clock, choice, runs)
-    decision = Decision(view, clock, requests, choice, runs, starts)
+    decision = Decision(view, clock, requests, choice, runs, starts, with_starts(runs, starts))
     return Plan(tuple(order_steps(decision)), _explain(decision))
 
 
@@ -95,7 +95,10 @@ class ClockState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The values of all stages. runs: the runs before anything starts, replaced ones ended."""
+    """The values of all stages.
+
+    runs: the runs before anything starts, replaced ones ended. runs_after: those once the new ones have started.
+    """
 
     view: ObservedSchedule
     clock: ClockState
@@ -103,12 +106,7 @@ class Decision:
     choice: Choice
     runs: tuple[ObservedRun, ...]
     starts: tuple[Start, ...]
-
-    @property
-    def runs_after(self) -> tuple[ObservedRun, ...]:
-        """The runs once the new ones have started."""
-        new = {start.run.name: start.run for start in self.starts}
-        return oldest_first((*(run for run in self.runs if run.name not in new), *new.values()))
+    runs_after: tuple[ObservedRun, ...]
 
 
 def read_clock(view: ObservedSchedule) -> ClockState:
@@ -166,6 +164,14 @@ def start_jobs(
     """Returns the Jobs to create: of the choice, and further attempts of failed runs."""
     table = clock.timing.table if clock.timing else None
     return (*starting.starts(view, choice, table), *starting.retries(view, runs))
+
+
+def with_starts(runs: tuple[ObservedRun, ...], starts: tuple[Start, ...]) -> tuple[ObservedRun, ...]:
+    """Returns the runs once the new ones have started, in the order of the status."""
+    if not starts:
+        return runs
+    new = {start.run.name: start.run for start in starts}
+    return oldest_first((*(run for run in runs if run.name not in new), *new.values()))
 
 
 # --- the steps
