@@ -7,8 +7,10 @@ runs it in the foreground: the Python process becomes the server, so signals rea
 
 import argparse
 import os
+import random
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,9 @@ from scheduler.broker import clients
 #: Keyspace channel for lists, sets, hashes, sorted sets, streams and generic commands: any of these may be a push.
 #: The keyevent channel is left out, every published event costs.
 NOTIFICATIONS = "Klshztg"
+#: Where a port is looked for: below those that systems give to outgoing connections, one of which could take a port of
+#: theirs before the server has it, and between two runs.
+_PORTS = range(12_000, 20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +100,11 @@ def _free(port: int) -> int:
 
 
 def free_or_any(port: int) -> int:
-    """Returns this port of 127.0.0.1 if it is free, else any free one."""
-    try:
-        return _free(port)
-    except OSError:
-        return _free(0)
+    """Returns this port of 127.0.0.1 if it is one and free, else any free one."""
+    for each in (*([port] if port else ()), *random.sample(_PORTS, 50)):
+        with suppress(OSError):
+            return _free(each)
+    return _free(0)
 
 
 def main() -> None:

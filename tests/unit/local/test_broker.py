@@ -1,9 +1,11 @@
 """The embedded broker: loopback, a password, and data that outlives a kill."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import redis.asyncio as redis
@@ -97,3 +99,15 @@ def test_a_given_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
         holder.listen()
         with pytest.raises(OSError, match="in use"):
             broker.prepare(tmp_path, holder.getsockname()[1])
+
+
+def test_a_port_is_none_that_an_outgoing_connection_may_get(tmp_path: Path) -> None:
+    first = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]
+    port = urlsplit(broker.prepare(tmp_path).url).port
+    assert port is not None
+    assert 1024 <= port < int(first)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        another = urlsplit(broker.prepare(tmp_path).url).port
+    assert another not in (None, port)
