@@ -5,7 +5,7 @@ parsed, so that ``penstock --help`` stays quick.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -40,6 +40,11 @@ class _Word(click.types.StringParamType):
 
 #: A text behind a flag of one letter, as users of kubectl write it, too: ``-n=batch`` for ``-n batch``.
 WORD = _Word()
+
+
+def selector(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns the decorator of ``-l``, whose labels are the parameter `selector`. text: its help."""
+    return click.option("-l", "--selector", type=WORD, default="", metavar="SELECTOR", help=text)
 
 
 def flag(name: str) -> str:

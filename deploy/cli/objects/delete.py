@@ -31,14 +31,7 @@ PROPAGATION = {"background": "Background", "foreground": "Foreground", "orphan":
     shell_complete=completers.paths,
 )
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
-@click.option(
-    "-l",
-    "--selector",
-    type=options.WORD,
-    default="",
-    metavar="SELECTOR",
-    help="Delete the objects of KIND with these labels.",
-)
+@options.selector("Delete the objects of KIND with these labels.")
 @click.option("--all", "everything", is_flag=True, help="Delete all objects of KIND in the namespace.")
 @click.option(
     "--cascade",

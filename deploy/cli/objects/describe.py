@@ -69,14 +69,7 @@ OWNED: dict[str, tuple[Kind, ...]] = {
     "what", nargs=-1, required=True, metavar="KIND [NAME]... | KIND/NAME...", shell_complete=completers.what
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
-@click.option(
-    "-l",
-    "--selector",
-    type=options.WORD,
-    default="",
-    metavar="SELECTOR",
-    help="Only objects with these labels: app=x,tier!=y.",
-)
+@options.selector("Only objects with these labels: app=x,tier!=y.")
 @api_connection.cluster_options
 def command(
     what: tuple[str, ...], all_namespaces: bool, selector: str, target: api_connection.ConnectionTarget

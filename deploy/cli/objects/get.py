@@ -67,14 +67,7 @@ class _Form(click.Choice[str]):
     "what", nargs=-1, required=True, metavar="KIND[,KIND] [NAME]... | KIND/NAME...", shell_complete=completers.what
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
-@click.option(
-    "-l",
-    "--selector",
-    type=options.WORD,
-    default="",
-    metavar="SELECTOR",
-    help="Only objects with these labels: app=x,tier!=y.",
-)
+@options.selector("Only objects with these labels: app=x,tier!=y.")
 @click.option("--field-selector", default="", metavar="SELECTOR", help="Only objects with these fields.")
 @click.option("-o", "--output", "form", type=_Form(), help="Another form than the table.")
 @click.option("--sort-by", metavar="PATH", help="Order of the objects: .metadata.creationTimestamp.")

@@ -46,14 +46,7 @@ DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 @click.command("logs")
 @click.argument("what", required=False, metavar="[POD | KIND/NAME]", shell_complete=completers.what)
-@click.option(
-    "-l",
-    "--selector",
-    type=options.WORD,
-    default="",
-    metavar="SELECTOR",
-    help="The pods with these labels: app=x,tier!=y.",
-)
+@options.selector("The pods with these labels: app=x,tier!=y.")
 @click.option(
     "-c",
     "--container",
