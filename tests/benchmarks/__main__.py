@@ -39,9 +39,11 @@ def main(names: list[str]) -> int:
     figures: list[harness.Figure] = []
     for name in names or BENCHMARKS:
         print(f"measuring: {name} ...", file=sys.stderr, flush=True)
-        figures += uvloop.run(importlib.import_module(f"tests.benchmarks.{name}").figures())
+        measured = uvloop.run(importlib.import_module(f"tests.benchmarks.{name}").figures())
+        # At once: a whole run takes an hour, and a later benchmark may fail.
+        harness.save(measured, Path("build/bench.json"))
+        figures += measured
     harness.show(figures)
-    harness.save(figures, Path("build/bench.json"))
     return 0
 
 
