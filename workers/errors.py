@@ -61,6 +61,11 @@ class ClusterError(PenstockError):
         self.held = False
         self.uncertain = False
 
+    @property
+    def concerns_all(self) -> bool:
+        """True if a request for another object would fail alike: the user is unknown, or there was no answer."""
+        return self.status == 401
+
 
 class NotFound(ClusterError):  # noqa: N818
     """404."""
@@ -94,6 +99,11 @@ class Forbidden(ClusterError):  # noqa: N818
 
 class Unavailable(ClusterError):  # noqa: N818
     """429, 5xx, a time-out or no connection at all."""
+
+    @property
+    def concerns_all(self) -> bool:
+        """True: whatever is asked next meets the same server."""
+        return True
 
 
 class Throttled(Unavailable):

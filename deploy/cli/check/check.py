@@ -119,7 +119,9 @@ def _print(inventory: "Inventory", judgments: "Sequence[Judgment]", systems: Seq
             output.say(f"  same: {', '.join(judgment.same)}")
     counts = Counter[str](each.verdict for each in judgments)
     verdicts = ("same", "differs", "unknown", "not supported")
-    output.say(f"\n{len(judgments)} objects: {', '.join(f'{counts[each]} {each}' for each in verdicts)}")
+    if judgments:
+        output.say("")
+    output.say(f"{len(judgments)} objects: {', '.join(f'{counts[each]} {each}' for each in verdicts)}")
     if inventory.passed:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(inventory.passed.items()))
         output.say(f"not judged, for they are of other kinds: {kinds}")

@@ -124,7 +124,7 @@ async def of_cluster(cluster: "Cluster", namespace: str = "") -> Inventory:
             whole[kind.id] = []
             unserved += 1
         except Forbidden as error:
-            if error.status == 401:
+            if error.concerns_all:
                 raise
             unread[kind.id] = output.reason(error)
     if unread and len(unread) + unserved == len(JUDGED):

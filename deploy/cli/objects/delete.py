@@ -10,7 +10,7 @@ from deploy.cli import api_connection, discovery, manifests, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import get
 from workers.api.kinds import Kind, Ref
-from workers.errors import ClusterError, NotFound, Unavailable, UserError
+from workers.errors import ClusterError, NotFound, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -166,7 +166,7 @@ class Deleter:
                 refused += [] if self._missing_is_fine else [error]
                 continue
             except ClusterError as error:
-                if isinstance(error, Unavailable) or error.status == 401:
+                if error.concerns_all:
                     raise
                 refused.append(error)
                 continue

@@ -14,7 +14,7 @@ from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import path_output
 from workers.api.kinds import Object
-from workers.errors import ClusterError, Forbidden, Gone, NotFound, Unavailable, UserError
+from workers.errors import ClusterError, Forbidden, Gone, NotFound, PenstockError, Unavailable, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -308,14 +308,14 @@ async def answers(
         try:
             answered.append((query, await pages(cluster, query, headers)))
         except (NotFound, Forbidden) as error:
-            if error.status == 401:
+            if error.concerns_all:
                 raise
             if not (query.name and missing_is_fine and isinstance(error, NotFound)):
                 refused.append(error)
     return answered, refused
 
 
-def raise_last(errors: Sequence[ClusterError]) -> None:
+def raise_last(errors: Sequence[PenstockError]) -> None:
     """Raises the last error, which ends the command with its message; standard error lists those before it."""
     for error in errors[:-1]:
         output.note(f"penstock: {output.reason(error)}")

@@ -1,5 +1,6 @@
 """``penstock suspend`` and ``penstock resume``: pause schedules and Jobs."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -7,10 +8,11 @@ import click
 
 from deploy.cli import api_connection, output
 from deploy.cli.completion import completers
+from deploy.cli.objects import get
 from deploy.cli.schedules import resolve
 from workers.api import times
 from workers.api.kinds import CRON_JOB, EVENT_JOB, JOB, SCHEDULED_JOB, Object
-from workers.errors import UserError
+from workers.errors import ClusterError, PenstockError, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -40,19 +42,17 @@ def suspend(what: tuple[str, ...], until: str | None, target: api_connection.Con
     """
     moment = instant(until) if until else None
 
-    async def work(cluster: "Cluster") -> None:
-        for each in what:
-            found = await resolve.find(cluster, each, target.namespace, KINDS)
-            if moment is None:
-                await _change(cluster, found, {"suspend": True}, "suspended")
-            elif found.ref.kind.id == SCHEDULED_JOB.id:
-                text = times.render(moment)
-                # Clears an unlimited suspension too, which would otherwise outlast `until`.
-                await _change(cluster, found, {"suspend": False, "suspendUntil": text}, f"suspended until {text}")
-            else:
-                raise UserError(f"{found.ref}: --until: only a ScheduledJob goes on by itself")
+    async def pause(cluster: "Cluster", found: resolve.ResolvedSchedule) -> None:
+        if moment is None:
+            await _change(cluster, found, {"suspend": True}, "suspended")
+        elif found.ref.kind.id == SCHEDULED_JOB.id:
+            text = times.render(moment)
+            # Clears an unlimited suspension too, which would otherwise outlast `until`.
+            await _change(cluster, found, {"suspend": False, "suspendUntil": text}, f"suspended until {text}")
+        else:
+            raise UserError(f"{found.ref}: --until: only a ScheduledJob goes on by itself")
 
-    api_connection.run(target, work)
+    _with_each(target, what, pause)
 
 
 @click.command("resume")
@@ -70,15 +70,13 @@ def resume(what: tuple[str, ...], target: api_connection.ConnectionTarget) -> No
       penstock resume cronjob/backup job/crunch
     """
 
-    async def work(cluster: "Cluster") -> None:
-        for each in what:
-            found = await resolve.find(cluster, each, target.namespace, KINDS)
-            spec: Object = {"suspend": False}
-            if found.ref.kind.id == SCHEDULED_JOB.id:
-                spec["suspendUntil"] = None
-            await _change(cluster, found, spec, "resumed")
+    async def go_on(cluster: "Cluster", found: resolve.ResolvedSchedule) -> None:
+        spec: Object = {"suspend": False}
+        if found.ref.kind.id == SCHEDULED_JOB.id:
+            spec["suspendUntil"] = None
+        await _change(cluster, found, spec, "resumed")
 
-    api_connection.run(target, work)
+    _with_each(target, what, go_on)
 
 
 def instant(text: str) -> datetime:
@@ -90,6 +88,27 @@ def instant(text: str) -> datetime:
     if moment <= datetime.now(UTC):
         raise UserError(f"--until: {text} is over")
     return moment
+
+
+def _with_each(
+    target: api_connection.ConnectionTarget,
+    what: Sequence[str],
+    change: Callable[["Cluster", resolve.ResolvedSchedule], Awaitable[None]],
+) -> None:
+    """Changes each object that the arguments name; one that is missing or refused keeps none of the others."""
+
+    async def work(cluster: "Cluster") -> None:
+        refused: list[PenstockError] = []
+        for each in what:
+            try:
+                await change(cluster, await resolve.find(cluster, each, target.namespace, KINDS))
+            except (ClusterError, UserError) as error:
+                if isinstance(error, ClusterError) and error.concerns_all:
+                    raise
+                refused.append(error)
+        get.raise_last(refused)
+
+    api_connection.run(target, work)
 
 
 async def _change(cluster: "Cluster", found: resolve.ResolvedSchedule, spec: Object, word: str) -> None:

@@ -150,7 +150,7 @@ class ApiApp:
     async def _answer(self, request: ApiRequest) -> Answer:
         parts = request.path.strip("/").split("/")
         match parts:
-            case ["healthz" | "livez" | "readyz", *_]:
+            case ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"]:
                 return Response(200, b"ok", "text/plain; charset=utf-8")
             case [""]:
                 return json_response(

@@ -104,9 +104,11 @@ async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _AccessTo
             raise SourceError(f"oauthTokenURI answered {response.status}")
         try:
             answer: Any = await response.json(content_type=None)
-            token, lasts = str(answer["access_token"]), float(answer.get("expires_in") or _LIFETIME)
+            token, lasts = answer["access_token"], float(answer.get("expires_in") or _LIFETIME)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise SourceError("oauthTokenURI answered no access token") from None
+            token, lasts = "", 0.0
+        if not (token and isinstance(token, str)):
+            raise SourceError("oauthTokenURI answered no access token")
     now = time.monotonic()
     return _AccessToken(token, now, now + max(0.0, lasts - _EARLY))
 
@@ -251,6 +253,8 @@ class WebSource(Certificates):
         for name, value in self._needed():
             if value is None:
                 raise ParameterError(name, f"is required by authModes {','.join(self.auth_modes)}")
+        if "basic" in self.auth_modes and ":" in (self.username or ""):
+            raise ParameterError("username", "must have no colon, which ends it in a login (RFC 7617)")
         self._check_certificate()
         self.material.context()
         return self

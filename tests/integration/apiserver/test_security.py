@@ -30,6 +30,11 @@ def test_health_is_answered_to_anybody(ours: Api) -> None:
         assert (answer.status, answer.data) == (200, b"ok")
 
 
+def test_a_check_of_health_that_does_not_exist_is_not_healthy(api: Api) -> None:
+    assert api.get("/readyz/ping").status == 200
+    assert api.get("/readyz/nope").status == 404
+
+
 def test_the_certificate_stands_up_to_a_strict_client(embedded: Embedded) -> None:
     strict = ssl.create_default_context(cadata=embedded.authority)
     strict.verify_flags |= ssl.VERIFY_X509_STRICT

@@ -32,7 +32,7 @@ class Fake:
     """An HTTP server that answers what it is told, and remembers what it was asked. refused: tokens that it refuses."""
 
     url: str = ""
-    token: str = "fresh"
+    token: object = "fresh"
     refused: set[str] = field(default_factory=set)
     body: bytes = b""
     status: int = 200
@@ -174,6 +174,16 @@ async def test_who_asks(
     tokens = [body for request, body in zip(fake.asked, fake.bodies, strict=True) if request.path == "/token"]
     assert len(tokens) == ("oauthTokenURI" in authentication)
     assert all(b"scope=a+b" in body for body in tokens)
+
+
+@for_each(None, "", 5)
+async def test_an_answer_without_a_token_is_no_login(token: object, fake: Fake, connections: Connections) -> None:
+    fake.token = token
+    login = {"oauthTokenURI": f"{fake.url}/token", "clientID": "c", "clientSecret": "hush"}
+    metadata = {"serverAddress": fake.url, "query": "q", "threshold": "1", "authModes": "oauth"}
+    [answer] = await read(connections, scaler(Prometheus, metadata, **login))
+    assert "oauthTokenURI answered no access token" in str(answer)
+    assert {request.path for request in fake.asked} == {"/token"}
 
 
 @cases(("old enough", 0.0, True), ("just issued", 60.0, False))

@@ -278,6 +278,12 @@ def test_a_flag_that_is_set_leaves_no_difference(
     assert "scaledobjects.keda.sh default/it: same" in penstock("check", "-f", str(file)).out
 
 
+def test_nothing_to_judge_is_told_in_one_line(penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "secret.yaml"
+    file.write_text(yaml.safe_dump(manifest("v1", "Secret", "redis")))
+    assert penstock("check", "-f", str(file)).lines[0] == "0 objects: 0 same, 0 differs, 0 unknown, 0 not supported"
+
+
 def test_credentials_among_the_manifests_are_used(penstock: Type, tmp_path: Path) -> None:
     login = {"secretTargetRef": [{"parameter": "password", "name": "redis", "key": "password"}]}
     secret = manifest("v1", "Secret", "redis", stringData={"password": "hidden"})

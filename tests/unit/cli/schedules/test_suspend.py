@@ -71,3 +71,12 @@ def test_several_are_taken_in_turn(cluster: FakeCluster, penstock: Type) -> None
     cluster.add(CRON_JOB, "a", spec={})
     cluster.add(JOB, "b", spec={})
     assert penstock("suspend", "cj/a", "job/b").out == "cronjob.batch/a suspended\njob.batch/b suspended\n"
+
+
+def test_one_that_is_missing_keeps_none_of_the_others(cluster: FakeCluster, penstock: Type) -> None:
+    cluster.add(CRON_JOB, "b", spec={})
+    printed = penstock("suspend", "gone", "cj/b", "job/c")
+    assert (printed.code, printed.out) == (1, "cronjob.batch/b suspended\n")
+    [first, last] = printed.err.splitlines()
+    assert "called gone" in first and "c" in last
+    assert spec_of(cluster, CRON_JOB, "b") == {"suspend": True}

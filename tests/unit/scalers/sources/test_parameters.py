@@ -240,6 +240,7 @@ INCONSISTENT: dict[str, dict[str, tuple[Mapping[str, str | None], str, str]]] = 
         "two modes that exclude each other": (ASKED, "authModes", "exclude each other"),
         "a certificate over http": ({"authModes": "tls", **SHOWN}, "authModes", "tls needs a URL with https"),
         "basic without a user": ({"authModes": "basic"}, "username", "is required by"),
+        "a user with a colon": ({"authModes": "basic", "@username": "a:b"}, "username", "must have no colon"),
         "no token": ({"@bearerToken": None}, "bearerToken", "is required by"),
         "tls without a key": ({**HTTPS, "authModes": "tls", "@cert": "no-pem"}, "key", "is required by"),
         "no PEM": ({**HTTPS, "authModes": "tls", "@cert": "#", "@key": "%"}, "cert", "and key cannot be used"),
