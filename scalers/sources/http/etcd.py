@@ -1,5 +1,6 @@
 """KEDA's `etcd` trigger: the number that is the value of a key."""
 
+import asyncio
 import base64
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -11,9 +12,11 @@ from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Source, SourceError, parameter
 from scalers.sources.field_properties import text_of, value_of
 from scalers.sources.http import extracting
-from scalers.sources.http.web import Server, Session, WebSource, without_user
+from scalers.sources.http.web import HttpAnswer, Server, Session, WebSource, without_user
 from scalers.sources.tls import TLS, ProtectedCertificates
 
+#: Statuses of a token that is unknown, or older than the last change of users and roles.
+_REFUSED = frozenset({400, 401})
 _M, _A, _E = Source.METADATA, Source.AUTHENTICATION, Source.ENVIRONMENT
 
 
@@ -27,6 +30,22 @@ class EtcdServer(Server):
 
     def __str__(self) -> str:
         return self.origin
+
+
+@dataclass
+class _Login:
+    """The token of one member, kept until it is refused: etcd computes a bcrypt hash for every login.
+
+    turn: one poll logs in, those beside it wait for its token.
+    """
+
+    token: str = ""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def refused(self, token: str) -> None:
+        """Forgets the token, unless another poll has replaced it."""
+        if token == self.token:
+            self.token = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +139,8 @@ class Etcd(ProtectedCertificates, WebSource):
         return await self.anywhere(session, self.bases, lambda base: self._value(session, base))
 
     async def _value(self, session: Session, base: str) -> float:
-        headers = {}
-        if self.username and self.password:
-            login = {"name": self.username, "password": self.password.get_secret_value()}
-            token = (await self._post(session, base, "/v3/auth/authenticate", login, {})).get("token")
-            if not token:
-                raise SourceError(f"{self.server}: the login is answered by no token")
-            headers["Authorization"] = str(token)
         wanted = {"key": encoded(self.watch_key)}
-        found = (await self._post(session, base, "/v3/kv/range", wanted, headers)).get("kvs")
+        found = self._read(await self._asked(session, base, "/v3/kv/range", wanted)).get("kvs")
         if not found:
             raise SourceError(f"{self.server}: there is no key {self.watch_key}")
         text = base64.b64decode(found[0].get("value", "")).decode(errors="replace")
@@ -138,7 +150,31 @@ class Etcd(ProtectedCertificates, WebSource):
             raise SourceError(f"{self.server}: the value of {self.watch_key} is no number") from None
         return value or 0.0
 
-    async def _post(self, session: Session, base: str, path: str, body: object, headers: dict[str, str]) -> Any:
-        answer = await self.get(session, path, method="POST", json=body, headers=headers, base=base)
+    async def _asked(self, session: Session, base: str, path: str, body: object) -> HttpAnswer:
+        """Returns the answer to a request with the token of an earlier login, or of a new one if that is refused."""
+        if not (self.username and self.password):
+            return await self.get(session, path, method="POST", json=body, base=base)
+        login: _Login = session.memories.setdefault((_Login, base), _Login())
+        token = await self._token(session, base, login)
+        headers = {"Authorization": token}
+        answer = await self.request(session, path, method="POST", json=body, headers=headers, base=base)
+        if answer.status in _REFUSED:
+            login.refused(token)
+            headers = {"Authorization": await self._token(session, base, login)}
+            answer = await self.get(session, path, method="POST", json=body, headers=headers, base=base)
+        return self.accepted(answer)
+
+    async def _token(self, session: Session, base: str, login: _Login) -> str:
+        async with login.turn:
+            if not login.token:
+                password = self.password.get_secret_value() if self.password else ""
+                body = {"name": self.username, "password": password}
+                answer = await self.get(session, "/v3/auth/authenticate", method="POST", json=body, base=base)
+                if not (token := self._read(answer).get("token")):
+                    raise SourceError(f"{self.server}: the login is answered by no token")
+                login.token = str(token)
+            return login.token
+
+    def _read(self, answer: HttpAnswer) -> dict[str, Any]:
         with self.understanding("one of etcd"):
             return dict(orjson.loads(answer.body))

@@ -344,7 +344,10 @@ class WebSource(Certificates):
 
         more: as `request` takes it.
         """
-        answer = await self.request(session, path, query, **more)
+        return self.accepted(await self.request(session, path, query, **more))
+
+    def accepted(self, answer: HttpAnswer) -> HttpAnswer:
+        """Returns an answer whose status is a success. Raises SourceError for any other."""
         if not 200 <= answer.status < 300:
             raise SourceError(f"{self.server} answered {answer.outcome}: {answer.quoted}")
         return answer

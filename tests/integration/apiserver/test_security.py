@@ -31,8 +31,8 @@ def test_health_is_answered_to_anybody(ours: Api) -> None:
 
 
 def test_a_check_of_health_that_does_not_exist_is_not_healthy(api: Api) -> None:
-    assert api.get("/readyz/ping").status == 200
-    assert api.get("/readyz/nope").status == 404
+    assert api.get("/readyz/ping").code == 200
+    assert api.get("/readyz/nope").code == 404
 
 
 def test_the_certificate_stands_up_to_a_strict_client(embedded: Embedded) -> None:

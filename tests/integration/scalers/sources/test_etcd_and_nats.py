@@ -57,6 +57,12 @@ class EtcdLab:
         ):
             await asyncio.to_thread(self._post, f"auth/{path}", body)
 
+    async def forget_tokens(self) -> None:
+        """The tokens of a user end with a change of the password, here to the same one."""
+        login = {"name": "root", "password": "hush"}
+        answer = await asyncio.to_thread(self._post, "auth/authenticate", login)
+        await asyncio.to_thread(self._post, "auth/user/changepw", login, answer["token"])
+
     def asking(self, key: str, endpoints: str = "", **authentication: str) -> Etcd:
         metadata = {"endpoints": endpoints or f"127.0.0.1:{self.port}", "watchKey": key, "value": "5"}
         return Etcd.parse(Trigger(0, "etcd", metadata=metadata, authentication=authentication))
@@ -86,6 +92,32 @@ async def test_a_real_etcd(etcd: EtcdLab, connections: Connections) -> None:
     assert "is nan" in str(answers[3])
     dead = f"127.0.0.1:{free_port()},127.0.0.1:{etcd.port}"
     assert await Etcd.read([etcd.asking("work", dead)], connections) == [12.5]
+
+
+async def test_a_login_lasts_until_its_token_is_refused(
+    etcd: EtcdLab, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await etcd.put("work", "1")
+    await etcd.put("more", "2")
+    await etcd.with_users()
+    logins: list[str] = []
+    request = Etcd.request
+
+    async def counted(self: Etcd, session: Session, path: str, *args: Any, **more: Any) -> HttpAnswer:
+        logins.extend([path] if path == "/v3/auth/authenticate" else [])
+        return await request(self, session, path, *args, **more)
+
+    monkeypatch.setattr(Etcd, "request", counted)
+    asked = [etcd.asking(key, username="root", password="hush") for key in ("work", "more")]
+    for _ in range(2):
+        assert await Etcd.read(asked, connections) == [1.0, 2.0]
+    assert len(logins) == 1
+    await etcd.forget_tokens()
+    assert await Etcd.read(asked, connections) == [1.0, 2.0]
+    assert len(logins) == 2
+    [wrong] = await Etcd.read([etcd.asking("work", username="root", password="false")], connections)
+    assert "answered 400" in str(wrong)
+    assert "false" not in str(wrong)
 
 
 async def test_changes_in_etcd_wake_and_others_do_not(etcd: EtcdLab, connections: Connections) -> None:
