@@ -1,4 +1,4 @@
-"""Which packages are built: `penstock`, with the inside, which a checkout keeps beside it, as its subpackages.
+"""The packages that are built: `penstock`, with the inside, which a checkout keeps beside it, as its subpackages.
 
 A wheel so has one name of its own at the top, and nothing in it meets other people's `workers` or `scheduler`.
 """

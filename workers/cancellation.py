@@ -1,4 +1,4 @@
-"""The end of tasks that nobody asks for an answer any more."""
+"""The end of tasks whose answers are not needed any more."""
 
 import asyncio
 from typing import Any

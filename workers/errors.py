@@ -102,7 +102,7 @@ class Unavailable(ClusterError):  # noqa: N818
 
     @property
     def concerns_all(self) -> bool:
-        """True: whatever is asked next meets the same server."""
+        """True: the next request meets the same server."""
         return True
 
 

@@ -131,7 +131,7 @@ def check_addresses(processes: Sequence[Component]) -> None:
 
 
 def _is_free(address: str) -> bool:
-    """Returns False if another process listens on HOST:PORT; whoever listens tells what else is wrong with it."""
+    """Returns False if another process listens on HOST:PORT; the server tells what else is wrong with it."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         return True

@@ -1,4 +1,4 @@
-"""What the API server says about objects that it creates all the same: fields it leaves out, policies they violate.
+"""Warnings of the API server about objects that it creates: fields it leaves out, policies they violate.
 
 Such a text is about the template, and so comes with every object that is made from it.
 """

@@ -90,7 +90,7 @@ class Reservations:
         return freed
 
     async def _counted(self, limit: JobLimit) -> tuple[int, Mapping[str, tuple[str, int]]]:
-        """When the counting began (µs, broker's clock), and the count.
+        """Returns the moment at which the counting began (µs, broker's clock), and the count.
 
         The count has by key of every covered object its uid ("" once it is deleted) and its unfinished Jobs.
         """

@@ -1,4 +1,4 @@
-"""What ``penstock get`` makes of JSONPaths: templates, custom columns and an order of objects, as kubectl does.
+"""Outputs of ``penstock get`` by JSONPath: templates, custom columns and an order of objects, as kubectl has them.
 
 A template is text with actions in braces: a path prints what it finds, ``{"\\n"}`` a text with escapes, and
 ``{range .items[*]}`` ... ``{end}`` its content for every value.

@@ -80,7 +80,7 @@ def _container(body: Object, path: str, mountable: Mapping[str, Object], taken: 
 
 
 def _short(body: Object, path: str) -> Iterator[FieldError]:
-    """An init container that ends before the next begins: nobody asks whether it lives."""
+    """Init containers that end before the next begins have no probes and no hooks."""
     for field in ("lifecycle", *_PROBES):
         if body.get(field) is not None:
             yield field_errors.forbidden(

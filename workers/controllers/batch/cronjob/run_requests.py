@@ -52,7 +52,7 @@ class RefusedRun:
 
 
 def new_id() -> str:
-    """Returns a short random id, chosen by whoever requests a run: it makes the request idempotent."""
+    """Returns a short random id, which the sender of a request chooses: it makes the request idempotent."""
     return secrets.choice(_LETTERS) + "".join(secrets.choice(_ALPHABET) for _ in range(7))
 
 

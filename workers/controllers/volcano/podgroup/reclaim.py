@@ -84,7 +84,7 @@ def _with_room(machine: Machine, freed: Mapping[str, Sequence[Vector]]) -> Machi
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What the ledger counts for a late group that waits.
+    """The amounts that the ledger counts for a late group that waits.
 
     use: in the use of its queues. queue: the one queue that counts it, empty for all of its queues. room: of the
     cluster's.
