@@ -13,7 +13,7 @@ from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.storage.object_store import ObjectStore
-from deploy.local.apiserver.strategies import podspec
+from deploy.local.apiserver.strategies.pod_specs import podspec
 from scalers.scaler_registry import REGISTRY
 from workers.admission.admission_options import AdmissionOptions
 from workers.admission.rules import RULES, KindRules

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.strategies import metadata, podspec
+from deploy.local.apiserver.strategies import metadata
 from deploy.local.apiserver.strategies.base import Strategy
+from deploy.local.apiserver.strategies.pod_specs import podspec
 from workers.api.kinds import Kind, Object
 
 _STATEFUL_CHANGES = (

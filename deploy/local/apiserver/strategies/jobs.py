@@ -8,8 +8,9 @@ from typing import Any
 from deploy.local.apiserver.codec import field_errors, selectors
 from deploy.local.apiserver.codec.field_errors import FieldError, judge
 from deploy.local.apiserver.schema import defaults
-from deploy.local.apiserver.strategies import job_status, metadata, podspec
+from deploy.local.apiserver.strategies import job_status, metadata
 from deploy.local.apiserver.strategies.base import Strategy
+from deploy.local.apiserver.strategies.pod_specs import podspec
 from workers.api import names
 from workers.api.kinds import Object
 

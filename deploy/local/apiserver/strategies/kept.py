@@ -11,8 +11,8 @@ from typing import Any
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.definitions import Type, definition, model_of
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.base import Strategy
+from deploy.local.apiserver.strategies.pod_specs import podspec
 from workers.api import names
 from workers.api.kinds import Kind, Object
 

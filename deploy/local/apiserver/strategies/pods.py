@@ -6,8 +6,8 @@ from datetime import datetime
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError
-from deploy.local.apiserver.strategies import podspec
 from deploy.local.apiserver.strategies.base import Strategy
+from deploy.local.apiserver.strategies.pod_specs import podspec
 from workers.api import quantities
 from workers.api.kinds import Object
 from workers.controllers.volcano import pod_requests

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from deploy.local.apiserver.schema.defaults import pull_policy
-from deploy.local.apiserver.strategies import podspec
+from deploy.local.apiserver.strategies.pod_specs import podspec
 from deploy.local.apiserver.strategies.pods import qos_class
 from tests.support.tables import cases, for_each
 from tests.unit.apiserver.examples import CONTAINER, changed, created, problems, refusals, refused, unsupported

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError, each, judge, named
-from deploy.local.apiserver.strategies import pod_fields
+from deploy.local.apiserver.strategies.pod_specs import pod_fields
 from workers.api import names, quantities
 from workers.api.kinds import Object
 

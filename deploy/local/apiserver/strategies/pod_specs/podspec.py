@@ -7,7 +7,8 @@ from functools import partial
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between, each, formatted, judge, named, one_of
-from deploy.local.apiserver.strategies import metadata, pod_fields, pod_placement, pod_security, pod_volumes
+from deploy.local.apiserver.strategies import metadata
+from deploy.local.apiserver.strategies.pod_specs import pod_fields, pod_placement, pod_security, pod_volumes
 from workers.api import names, quantities
 from workers.api.kinds import Object
 from workers.controllers.volcano import amounts, pod_requests
