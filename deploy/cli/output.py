@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from deploy.local.apiserver.printers import ages
+from workers.errors import PenstockError
 
 #: Colours of the words in status columns: green is healthy, yellow in progress, red failed.
 COLOURS = {
@@ -78,6 +79,14 @@ def reason(error: Exception) -> str:
     message = body.get("message") if isinstance(body, dict) else None
     said = _PATCHED.sub("is invalid: ", str(message or error))
     return " ".join(visible(said).split()) or type(error).__name__
+
+
+def raise_last(errors: Sequence[PenstockError]) -> None:
+    """Raises the last error, which ends the command with its message; standard error lists those before it."""
+    for error in errors[:-1]:
+        note(f"penstock: {reason(error)}")
+    if errors:
+        raise errors[-1]
 
 
 def width(text: str) -> int:

@@ -40,7 +40,7 @@ def main(names: list[str]) -> int:
     for name in names or BENCHMARKS:
         print(f"measuring: {name} ...", file=sys.stderr, flush=True)
         measured = uvloop.run(importlib.import_module(f"tests.benchmarks.{name}").figures())
-        # At once: a whole run takes an hour, and a later benchmark may fail.
+        # At once: a whole run takes long, and a later benchmark may fail.
         harness.save(measured, Path("build/bench.json"))
         figures += measured
     harness.show(figures)

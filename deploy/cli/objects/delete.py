@@ -88,7 +88,7 @@ def command(
                 output.note(f"penstock: {output.reason(error)}")
             names = ", ".join(map(str, left))
             raise UserError(f"still there after {timeout:g} s (finalizers, or pods that take their time): {names}")
-        get.raise_last(refused)
+        output.raise_last(refused)
 
     api_connection.run(target, work)
 

@@ -100,7 +100,7 @@ def command(
             metadata = body["metadata"]
             ref = Ref(resource.kind, metadata.get("namespace", ""), metadata["name"])
             await describe(cluster, ref, body, target.homes)
-        get.raise_last(refused)
+        output.raise_last(refused)
         get.tell_empty(queries, [query for query, answer in answered if not (query.name or answer["items"])])
 
     api_connection.run(target, work)

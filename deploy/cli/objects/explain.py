@@ -49,7 +49,7 @@ def command(what: tuple[str, ...], last: int, target: api_connection.ConnectionT
             if index:
                 output.say()
             await explain(cluster, Ref(query.resource.kind, query.namespace, query.name), body, last, target.homes)
-        get.raise_last(refused)
+        output.raise_last(refused)
 
     api_connection.run(target, work)
 

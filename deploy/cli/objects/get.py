@@ -14,7 +14,7 @@ from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import path_output
 from workers.api.kinds import Object
-from workers.errors import ClusterError, Forbidden, Gone, NotFound, PenstockError, Unavailable, UserError
+from workers.errors import ClusterError, Forbidden, Gone, NotFound, Unavailable, UserError
 
 if TYPE_CHECKING:
     from workers.client.rest import Cluster
@@ -251,7 +251,7 @@ async def show_tables(
             if columns:
                 output.say()
             columns = _print(header, rows, headers=how.headers)
-    raise_last(refused)
+    output.raise_last(refused)
     if watch:
         for query, answer in answered:
             await _follow(cluster, query, how, answer, columns)
@@ -313,14 +313,6 @@ async def answers(
             if not (query.name and missing_is_fine and isinstance(error, NotFound)):
                 refused.append(error)
     return answered, refused
-
-
-def raise_last(errors: Sequence[PenstockError]) -> None:
-    """Raises the last error, which ends the command with its message; standard error lists those before it."""
-    for error in errors[:-1]:
-        output.note(f"penstock: {output.reason(error)}")
-    if errors:
-        raise errors[-1]
 
 
 def version_of(body: Object) -> int:
@@ -472,7 +464,7 @@ async def show_objects(
     elif found or not (refused or missing_is_fine):
         items = [shape.trimmed(body) for _, body in found]
         shape.print({"apiVersion": "v1", "kind": "List", "items": items})
-    raise_last(refused)
+    output.raise_last(refused)
     if watch and answered:
         version = answered[0][1]["metadata"].get("resourceVersion", "")
         async for event in changes(cluster, queries[0], version):

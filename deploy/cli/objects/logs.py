@@ -9,7 +9,6 @@ import click
 
 from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
-from deploy.cli.objects import get
 from scheduler.cron import durations
 from workers.api import times
 from workers.api.kinds import (
@@ -248,4 +247,4 @@ async def printed(
     else:
         for stream in streams:
             await one(*stream)
-    get.raise_last(refused)
+    output.raise_last(refused)

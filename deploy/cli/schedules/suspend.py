@@ -8,7 +8,6 @@ import click
 
 from deploy.cli import api_connection, output
 from deploy.cli.completion import completers
-from deploy.cli.objects import get
 from deploy.cli.schedules import resolve
 from workers.api import times
 from workers.api.kinds import CRON_JOB, EVENT_JOB, JOB, SCHEDULED_JOB, Object
@@ -106,7 +105,7 @@ def _with_each(
                 if isinstance(error, ClusterError) and error.concerns_all:
                     raise
                 refused.append(error)
-        get.raise_last(refused)
+        output.raise_last(refused)
 
     api_connection.run(target, work)
 

@@ -150,7 +150,7 @@ class ApiApp:
     async def _answer(self, request: ApiRequest) -> Answer:
         parts = request.path.strip("/").split("/")
         match parts:
-            case ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"]:
+            case ["healthz" | "livez" | "readyz", *checks] if checks in ([], ["ping"]):
                 return Response(200, b"ok", "text/plain; charset=utf-8")
             case [""]:
                 return json_response(

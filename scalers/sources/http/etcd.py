@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import orjson
@@ -139,8 +140,7 @@ class Etcd(ProtectedCertificates, WebSource):
         return await self.anywhere(session, self.bases, lambda base: self._value(session, base))
 
     async def _value(self, session: Session, base: str) -> float:
-        wanted = {"key": encoded(self.watch_key)}
-        found = self._read(await self._asked(session, base, "/v3/kv/range", wanted)).get("kvs")
+        found = self._read(await self._range(session, base)).get("kvs")
         if not found:
             raise SourceError(f"{self.server}: there is no key {self.watch_key}")
         text = base64.b64decode(found[0].get("value", "")).decode(errors="replace")
@@ -150,18 +150,18 @@ class Etcd(ProtectedCertificates, WebSource):
             raise SourceError(f"{self.server}: the value of {self.watch_key} is no number") from None
         return value or 0.0
 
-    async def _asked(self, session: Session, base: str, path: str, body: object) -> HttpAnswer:
-        """Returns the answer to a request with the token of an earlier login, or of a new one if that is refused."""
+    async def _range(self, session: Session, base: str) -> HttpAnswer:
+        """Returns the answer about the key, with the token of an earlier login, or of a new one if that is refused."""
+        wanted = {"key": encoded(self.watch_key)}
+        ask = partial(self.request, session, "/v3/kv/range", method="POST", json=wanted, base=base)
         if not (self.username and self.password):
-            return await self.get(session, path, method="POST", json=body, base=base)
+            return self.accepted(await ask())
         login: _Login = session.memories.setdefault((_Login, base), _Login())
         token = await self._token(session, base, login)
-        headers = {"Authorization": token}
-        answer = await self.request(session, path, method="POST", json=body, headers=headers, base=base)
+        answer = await ask(headers={"Authorization": token})
         if answer.status in _REFUSED:
             login.refused(token)
-            headers = {"Authorization": await self._token(session, base, login)}
-            answer = await self.get(session, path, method="POST", json=body, headers=headers, base=base)
+            answer = await ask(headers={"Authorization": await self._token(session, base, login)})
         return self.accepted(answer)
 
     async def _token(self, session: Session, base: str, login: _Login) -> str:
