@@ -19,6 +19,9 @@ from pathlib import Path
 
 #: Seconds within which the system ends a process that is killed; one that waits for a broken disk takes for ever.
 KILLING = 5.0
+#: Seconds within which the system releases the lock of a process that was killed: a child that the process was about
+#: to start has the lock, too, until it runs its program.
+_RELEASE = 5.0
 
 
 class Guard:
@@ -94,18 +97,31 @@ class Guard:
 def hold(lock: Path) -> int | None:
     """Takes the lock file for the life of this process; its descriptor, or None when another process holds it.
 
-    The file says who holds it (`holder`). Raises OSError if it cannot be opened, or is a symbolic link.
+    The file says who holds it (`holder`). Waits for the lock of one that has died. Raises OSError if the file cannot be
+    opened, or is a symbolic link.
     """
     # Its content is replaced: a link could lead to any file of this user.
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
+    deadline = time.monotonic() + _RELEASE
+    while not _is_taken(descriptor):
+        pid = holder(lock)
+        # A process that has just taken the lock has yet to write its number.
+        if not pid.isdecimal() or command_line(int(pid)) or time.monotonic() > deadline:
+            os.close(descriptor)
+            return None
+        time.sleep(0.01)
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
+
+
+def _is_taken(descriptor: int) -> bool:
+    """Takes the lock of an open file. Returns False if it is held elsewhere."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def holder(lock: Path) -> str:

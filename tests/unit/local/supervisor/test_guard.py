@@ -112,3 +112,36 @@ async def test_the_groups_are_a_successors_that(dies: bool, start: Start, pid_in
     assert alive(pid_in("child"))
     if not dies:
         os.close(descriptor)
+
+
+HEIR = """
+import subprocess, sys
+from pathlib import Path
+from deploy.local.supervisor.guard import hold
+
+descriptor = hold(Path(sys.argv[1]))
+child = subprocess.Popen(["/bin/cat"], stdin=3, stdout=subprocess.DEVNULL, pass_fds=[descriptor])
+"""
+
+
+def test_a_lock_that_a_child_of_its_dead_holder_still_has_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "lock"
+    reader, writer = os.pipe()
+    script = HEIR.replace("stdin=3", f"stdin={reader}")
+    subprocess.run([sys.executable, "-c", script, str(lock)], pass_fds=[reader], check=True)
+    os.close(reader)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        # Ends the child that has the lock.
+        if not waits:
+            os.close(writer)
+        waits.append(seconds)
+
+    monkeypatch.setattr(guard.time, "sleep", sleep)
+    descriptor = guard.hold(lock)
+    assert descriptor is not None and waits
+    assert guard.hold(lock) is None, "this process holds it, and lives"
+    os.close(descriptor)
