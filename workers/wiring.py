@@ -28,7 +28,7 @@ from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
 from workers.lanes import LANES
 from workers.metrics import servers
-from workers.runtime import broker_checks, broker_info, free_memory
+from workers.runtime import broker_info, free_memory
 from workers.runtime.api_reach import ApiReach
 from workers.runtime.consumer import Consumer, Handler, Room
 from workers.runtime.format_guard import FormatGuard
@@ -143,7 +143,7 @@ async def broker_services(
     async with AsyncExitStack() as stack:
         stack.callback(guard.tell)
         stack.push_async_callback(client.aclose)
-        await broker_checks.tell(client, keys, settings.broker_address)
+        await broker_info.report_problems(client, keys, settings.broker_address)
         if notify is None:
             notify = Notifier(client, settings.prefix).notify
         await guard.begin()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from workers.api.kinds import CRON_JOB, JOB_FLOW, SCHEDULED_JOB, VC_CRON_JOB, Kind, Object
 
 if TYPE_CHECKING:
-    from workers.api.scheduledjob import ScheduledJobSpec
+    from workers.api.penstock_dev.scheduledjob import ScheduledJobSpec
     from workers.controllers.batch.cronjob.timetable import Timetable
 
 
@@ -36,7 +36,7 @@ def timetable_of(kind: Kind, body: Object) -> tuple["ScheduledJobSpec", "Timetab
 
 def _spec(kind: Kind, body: Object) -> "ScheduledJobSpec":
     """Returns the object's spec, converted to that of a ScheduledJob. Raises UserError if it is invalid."""
-    from workers.api import scheduledjob
+    from workers.api.penstock_dev import scheduledjob
     from workers.api.volcano import cronjob, jobflow
 
     if kind.id == VC_CRON_JOB.id:

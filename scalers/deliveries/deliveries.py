@@ -14,7 +14,7 @@ from scalers.deliveries.delivery import STATES, AttemptOutcome, Delivery, Delive
 from scalers.deliveries.event_ledger import removal
 from scheduler.keys import DeliveryKeys, Keys
 from scheduler.scripts import Script, load
-from workers.api.eventing.eventjob import EventCounts
+from workers.api.penstock_dev.eventjob import EventCounts
 
 log = logging.getLogger(__name__)
 

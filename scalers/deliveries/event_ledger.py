@@ -16,8 +16,8 @@ from scalers.sources.redis.claim_scripts import BUDGET, Call, run_scripts
 from scalers.sources.redis.connection import RedisLink, reason
 from scheduler.keys import DeliveryKeys, type_of
 from scheduler.scripts import Script, load
-from workers.api.eventing.eventjob import EventJobSpec
-from workers.api.scheduledjob import RunTemplate
+from workers.api.penstock_dev.eventjob import EventJobSpec
+from workers.api.penstock_dev.scheduledjob import RunTemplate
 from workers.decision.claims import LARGEST, LOOK, ClaimedItem
 
 _READ = Script(load("scalers", "read_channel"))

@@ -10,7 +10,7 @@ from typing import Literal
 import orjson
 
 from workers.api import times
-from workers.api.eventing.eventjob import EventJobSpec
+from workers.api.penstock_dev.eventjob import EventJobSpec
 from workers.events import routing
 from workers.events.expressions import ExpressionFailed
 from workers.events.routing import NotTaken

@@ -14,9 +14,9 @@ from scalers.sources.redis.connection import RedisServer
 from scalers.triggers.parse import Triggers
 from scalers.ttl_cache import TTLCache
 from scheduler.keys import Keys
-from workers.api.eventing import eventjob, taken_channels
 from workers.api.keda import scaledjob
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, Object, Ref
+from workers.api.penstock_dev import eventjob, taken_channels
 from workers.cache.store import Store
 from workers.decision.snapshot import CachedObject
 from workers.errors import Unavailable, UserError

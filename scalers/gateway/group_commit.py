@@ -21,7 +21,7 @@ from scalers.sources.redis.connection import RedisServer, reason
 from scheduler.broker.fast_path import together
 from scheduler.queue import Lane
 from scheduler.scripts import Script, load
-from workers.api.eventing.push_settings import Durability, PushSettings
+from workers.api.penstock_dev.push_settings import Durability, PushSettings
 from workers.metrics.process import PUSHED
 from workers.runtime.leases import Notify
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import Kind, Ref
+from workers.api.penstock_dev.push_settings import PushSettings
 
 #: Headers as they came: names in lower case, and values.
 RawHeaders = Sequence[tuple[bytes, bytes]]

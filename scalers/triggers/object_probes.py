@@ -12,9 +12,9 @@ from scalers.triggers import flow_probes
 from scalers.triggers.parse import Parsed, SourceKey, TriggerProbe, Triggers, is_polled
 from scheduler.keys import Keys
 from workers.api import conditions
-from workers.api.eventing import eventjob, taken_channels
-from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, SCALED_OBJECT, Kind, Object, Ref
+from workers.api.penstock_dev import eventjob, taken_channels
+from workers.api.penstock_dev.eventjob import EventJobSpec
 from workers.cache import codec
 from workers.cache.store import Store
 from workers.errors import UserError

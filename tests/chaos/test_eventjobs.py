@@ -30,9 +30,9 @@ from tests.chaos.parts import PARTS, kill_each, run_installation
 from tests.chaos.patience import PATIENCE, beside, everything, until
 from tests.support.valkeys import ValkeyServer
 from workers.api import conditions
-from workers.api.eventing.eventjob import EventCounts
 from workers.api.job_annotations import EVENT
 from workers.api.kinds import EVENT_JOB, JOB, SECRET, Object
+from workers.api.penstock_dev.eventjob import EventCounts
 from workers.client.rest import Cluster
 from workers.controllers.claims import binding
 

@@ -17,8 +17,8 @@ from scalers.sources.events.intake import Intake
 from scalers.sources.redis.connection import RedisLink
 from scheduler.keys import Keys
 from workers.api import times
-from workers.api.eventing import eventjob
-from workers.api.eventing.eventjob import EventJobSpec
+from workers.api.penstock_dev import eventjob
+from workers.api.penstock_dev.eventjob import EventJobSpec
 from workers.decision.claims import DELIVERIES, ClaimedItem, ClaimOrder, ClaimSettlement, How
 
 KEYS = Keys("penstock")

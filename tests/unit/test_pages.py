@@ -17,8 +17,8 @@ from deploy.cli.manifests import Manifest, read
 from tests.support.paths import ROOT
 from tests.support.tables import for_each
 from workers.api import kinds
-from workers.api.eventing import eventjob
 from workers.api.kinds import EVENT_JOB, Ref
+from workers.api.penstock_dev import eventjob
 from workers.settings import Settings
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from workers.api import kinds
-from workers.api.eventing import eventjob
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.keda.scaledobject import RESOURCE_TRIGGERS
 from workers.api.kinds import (
@@ -16,6 +15,7 @@ from workers.api.kinds import (
     Object,
 )
 from workers.api.model import Problems
+from workers.api.penstock_dev import eventjob
 from workers.events import job_texts, routing
 
 #: Returns what is wrong with a trigger type, None for one that can be measured.

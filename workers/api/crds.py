@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from workers.api import kinds, scalepolicy, scheduledjob
-from workers.api.eventing import eventjob
+from workers.api import kinds
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.kinds import Kind, Object
 from workers.api.model import Model
+from workers.api.penstock_dev import eventjob, scalepolicy, scheduledjob
 from workers.api.schemas import structural
 from workers.api.volcano import command, jobflow, jobtemplate, podgroup, queue
 from workers.api.volcano import cronjob as vccronjob

@@ -7,8 +7,8 @@ decision observes all of them.
 from collections.abc import Callable, Mapping
 
 from workers.api import kinds
-from workers.api.eventing import taken_channels
 from workers.api.kinds import Object, Ref
+from workers.api.penstock_dev import taken_channels
 
 #: A pod's annotation that names its PodGroup.
 GROUP_NAME = "scheduling.k8s.io/group-name"

@@ -46,8 +46,8 @@ class ClaimLedger:
 
     of: the ledger's name. limit: the order's, or None when none was carried out. claims: all claimed items, oldest
     first; None when the ledger could not be read. order: the id of the order, or None. counts: of an EventJob, its
-    events, by the names of `workers.api.eventing.eventjob.EventCounts`; of a queue in Redis, the items that are parked
-    beside it (`parked`). last_arrival: when the newest event arrived (µs, broker's clock), 0 if unknown.
+    events, by the names of `EventCounts` (`workers.api.penstock_dev.eventjob`); of a queue in Redis, the items that are
+    parked beside it (`parked`). last_arrival: when the newest event arrived (µs, broker's clock), 0 if unknown.
     """
 
     of: str

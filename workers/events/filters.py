@@ -6,7 +6,7 @@ Comparisons are case-sensitive, as that specification has them; an attribute tha
 import re
 from collections.abc import Iterator
 
-from workers.api.eventing.eventjob import EventFilter
+from workers.api.penstock_dev.eventjob import EventFilter
 from workers.events import expressions
 from workers.events.event_scope import EventScope
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workers.api.kinds import Object
-from workers.api.scheduledjob import RunTemplate
+from workers.api.penstock_dev.scheduledjob import RunTemplate
 from workers.errors import UserError
 from workers.events import interpreters, substitutions
 from workers.events.event_scope import EventScope

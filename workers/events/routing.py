@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from workers.api.eventing.eventjob import EventJobSpec
+from workers.api.penstock_dev.eventjob import EventJobSpec
 from workers.events import expressions, filters, not_before
 from workers.events.event_scope import EventScope
 from workers.events.expressions import ExpressionFailed

@@ -23,7 +23,7 @@ from workers.api.kinds import (
     Ref,
     controller_of,
 )
-from workers.api.scheduledjob import ScheduledJobSpec
+from workers.api.penstock_dev.scheduledjob import ScheduledJobSpec
 from workers.decision.snapshot import Reading
 
 #: The kinds that are shown, in the order of the key that switches them.

@@ -40,7 +40,7 @@ class DeliveryRecords(Protocol):
         ...
 
     async def counts(self, uid: str) -> Any:
-        """Returns the deliveries by state, as `workers.api.eventing.eventjob.EventCounts`."""
+        """Returns the deliveries by state, as `workers.api.penstock_dev.eventjob.EventCounts`."""
         ...
 
     async def replay(self, uid: str, entries: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from workers.api.eventing.push_settings import ClientCertificate
+from workers.api.penstock_dev.push_settings import ClientCertificate
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from scalers.gateway.auth.token_reviews import TokenReviews
 from scalers.gateway.push_request import PushRequest, PushTarget
 from scalers.ttl_cache import EVER
 from workers.api.bearer_tokens import bearer_token
-from workers.api.eventing.push_settings import Credential, SecretKeySelector, Signature
 from workers.api.kinds import SECRET, Ref
+from workers.api.penstock_dev.push_settings import Credential, SecretKeySelector, Signature
 from workers.errors import ClusterError, Unavailable, UserError
 from workers.newest_entries import remember
 

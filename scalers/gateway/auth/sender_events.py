@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from scalers.gateway.auth.pusher import SignedDelivery
-from workers.api.eventing.push_settings import SignatureScheme
+from workers.api.penstock_dev.push_settings import SignatureScheme
 
 #: Longest text that becomes an attribute.
 LONGEST = 512

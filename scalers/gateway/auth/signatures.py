@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from penstock.errors import PenstockError
-from workers.api.eventing.push_settings import SignatureScheme
+from workers.api.penstock_dev.push_settings import SignatureScheme
 
 #: Shortest secret, in bytes: a shorter one can be guessed.
 SHORTEST = 16

@@ -25,7 +25,7 @@ from tests.support.valkeys import server
 from tests.unit.scalers.sources.test_push_parameters import GOOD
 from workers.decision.claims import ClaimOrder, ClaimSettlement
 from workers.handoff.claim_orders import ClaimOrders
-from workers.runtime import broker_checks
+from workers.runtime import broker_info
 
 pytestmark = pytest.mark.broker
 
@@ -151,7 +151,7 @@ async def test_a_service_that_forbids_what_is_not_needed_is_told_once_and_works(
 ) -> None:
     forbidden = ("info", "config|get", "client|setname", "client|list", "subscribe", "wait")
     async with user(real_redis, redis_url, *(f"-{name}" for name in forbidden)) as (client, url):
-        await broker_checks.tell(client, KEYS, address.parse(url))
+        await broker_info.report_problems(client, KEYS, address.parse(url))
         assert [vars(record)["command"] for record in caplog.records] == list(forbidden)
         lane = Lane(client, "reconcile", KEYS)
         await lane.mark(["a/b"])
@@ -180,7 +180,7 @@ async def test_a_broker_that_evicts_is_told_of(
         await real_redis.config_set("maxmemory-policy", policy)
         caplog.clear()
         try:
-            await broker_checks.tell(real_redis, KEYS, at)
+            await broker_info.report_problems(real_redis, KEYS, at)
         finally:
             await real_redis.config_set("maxmemory", "0")
             await real_redis.config_set("maxmemory-policy", "noeviction")

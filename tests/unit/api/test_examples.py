@@ -15,7 +15,7 @@ from tests.unit.apiserver import examples as apiserver
 from tests.unit.controllers.factories import NOW, reading, sample, snapshot
 from workers.admission.volcano import jobflow as flow_rules
 from workers.admission.volcano.job import defaulted, faults
-from workers.api import kinds, scalepolicy, scheduledjob
+from workers.api import kinds
 from workers.api.keda import scaledjob, scaledobject
 from workers.api.kinds import (
     CRON_JOB,
@@ -32,6 +32,7 @@ from workers.api.kinds import (
     Kind,
     Object,
 )
+from workers.api.penstock_dev import scalepolicy, scheduledjob
 from workers.api.volcano import cronjob, jobflow
 from workers.api.volcano import job as vcjob
 from workers.controllers.batch.cronjob import timetable

@@ -7,8 +7,8 @@ import pytest
 from deploy.local.apiserver.schema import schema
 from tests.support.crd_copies import crd_copies
 from tests.support.tables import cases
-from workers.api import scheduledjob
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB, Object
+from workers.api.penstock_dev import scheduledjob
 from workers.errors import UserError
 
 TEMPLATE = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}

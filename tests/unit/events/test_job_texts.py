@@ -11,7 +11,7 @@ from tests.support.tables import cases
 from tests.unit.events.test_substitutions import expanded
 from tests.unit.events.texts import scope, template
 from workers.api.kinds import Object
-from workers.api.scheduledjob import RunTemplate
+from workers.api.penstock_dev.scheduledjob import RunTemplate
 from workers.events import job_texts
 from workers.events.event_scope import EventScope
 from workers.events.substitutions import SubstitutionFailed

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from workers.api.eventing.eventjob import EventJobSpec
 from workers.api.kinds import Object
-from workers.api.scheduledjob import RunTemplate
+from workers.api.penstock_dev.eventjob import EventJobSpec
+from workers.api.penstock_dev.scheduledjob import RunTemplate
 from workers.events.event_scope import EventScope
 
 

@@ -15,10 +15,10 @@ from pydantic_core import PydanticCustomError
 from penstock import _wording
 from tests.support.paths import ROOT
 from tests.support.tables import cases
-from workers.api import scalepolicy, scheduledjob
 from workers.api.keda import scaledjob, scaledobject, triggerauthentication
 from workers.api.kinds import TRIGGER_AUTHENTICATION, Object
 from workers.api.model import Problems
+from workers.api.penstock_dev import scalepolicy, scheduledjob
 from workers.api.volcano import cronjob, jobflow, podtemplate, queue
 from workers.api.volcano import job as vcjob
 from workers.errors import UserError

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from workers.api import model
-from workers.api.eventing.push_settings import PushSettings
 from workers.api.keda import pod_template
 from workers.api.kinds import SCALED_JOB, Object
 from workers.api.model import Found, Items, Model, Natural32, Positive32, Text, refuse
+from workers.api.penstock_dev.push_settings import PushSettings
 
 #: Default seconds between two polls (KEDA's).
 POLLING_INTERVAL = 30

@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workers.api import model, scheduledjob
+from workers.api import model
 from workers.api.kinds import VC_CRON_JOB, Object
 from workers.api.model import Items, Model, Natural, Text
-from workers.api.scheduledjob import ActiveJob, ConcurrencyPolicy, Instant, ScheduledJobSpec
+from workers.api.penstock_dev import scheduledjob
+from workers.api.penstock_dev.scheduledjob import ActiveJob, ConcurrencyPolicy, Instant, ScheduledJobSpec
 from workers.api.volcano import job
 
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}

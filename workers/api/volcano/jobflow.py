@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 from workers.api import model
 from workers.api.kinds import JOB_FLOW, Object
 from workers.api.model import Items, Model, Natural, Positive
-from workers.api.scheduledjob import ConcurrencyPolicy, Duration, Instant, Seconds, StatusCondition
+from workers.api.penstock_dev.scheduledjob import ConcurrencyPolicy, Duration, Instant, Seconds, StatusCondition
 from workers.api.volcano.job import TaskStatus
 
 #: Jobs that one entry may fan out to.

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from workers.api import conditions
-from workers.api.eventing import eventjob as manifest
-from workers.api.eventing import taken_channels
-from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, SCALED_JOB, Object, Ref
-from workers.api.scheduledjob import RunRetry
+from workers.api.penstock_dev import eventjob as manifest
+from workers.api.penstock_dev import taken_channels
+from workers.api.penstock_dev.eventjob import EventJob
+from workers.api.penstock_dev.scheduledjob import RunRetry
 from workers.controllers.claims import binding, claim_outcomes
 from workers.controllers.claims.claim_outcomes import ClaimRules, ObservedClaims
 from workers.controllers.eventjob import jobs

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from workers.api import job_annotations
-from workers.api.eventing.eventjob import EventJob
 from workers.api.kinds import EVENT_JOB, JOB, Object, owner_reference
+from workers.api.penstock_dev.eventjob import EventJob
 from workers.controllers.claims import binding
 from workers.controllers.claims.binding import CarriedText
 from workers.decision import claim_names

@@ -11,11 +11,10 @@ from deploy.local.apiserver.codec.field_errors import DecodeError, FieldError
 from deploy.local.apiserver.schema import defaults
 from deploy.local.apiserver.strategies import cronjobs
 from scheduler import cron
-from workers.api import scheduledjob
-from workers.api.eventing import eventjob
 from workers.api.kinds import CRON_JOB, EVENT_JOB, SCHEDULED_JOB, Kind, Object
 from workers.api.model import Problems
-from workers.api.scheduledjob import ScheduledJobSpec
+from workers.api.penstock_dev import eventjob, scheduledjob
+from workers.api.penstock_dev.scheduledjob import ScheduledJobSpec
 from workers.events import substitutions
 
 #: Returns the errors of an object that its schema accepts.

@@ -142,6 +142,7 @@ def test_a_lock_that_a_child_of_its_dead_holder_still_has_is_waited_for(
 
     monkeypatch.setattr(guard.time, "sleep", sleep)
     descriptor = guard.hold(lock)
-    assert descriptor is not None and waits
+    assert waits
+    assert descriptor is not None
     assert guard.hold(lock) is None, "this process holds it, and lives"
     os.close(descriptor)

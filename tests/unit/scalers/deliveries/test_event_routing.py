@@ -11,7 +11,7 @@ from scalers.deliveries.event_routing import RoutedEvent
 from tests.support.event_jobs import spec_of
 from tests.support.tables import cases
 from tests.unit.events.texts import event
-from workers.api.eventing.eventjob import EventJobSpec
+from workers.api.penstock_dev.eventjob import EventJobSpec
 
 ENTRY = "1772366400000-3"
 ARRIVED = 1772366400000 * 1000

@@ -13,8 +13,8 @@ from scalers.gateway.push_request import ChannelLimits, PushTarget
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.tables import cases
-from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import EVENT_JOB, Ref
+from workers.api.penstock_dev.push_settings import PushSettings
 from workers.controllers.eventjob import jobs
 from workers.decision.claims import ClaimedItem
 

@@ -14,7 +14,7 @@ from scalers.gateway.push_request import ChannelLimits
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.tables import for_each
-from workers.api.eventing.push_settings import PushSettings
+from workers.api.penstock_dev.push_settings import PushSettings
 
 CHANNEL = Channel("{test}:events:team/orders", ChannelLimits())
 OTHER = Channel("{test}:events:team/other", ChannelLimits())

@@ -16,7 +16,7 @@ from scalers.sources.events.intake import Intake
 from scheduler.keys import Keys
 from scheduler.queue import Lane
 from tests.support.tables import for_each
-from workers.api.eventing.push_settings import PushSettings
+from workers.api.penstock_dev.push_settings import PushSettings
 
 KEYS = Keys("test")
 STREAM = "{test}:events:team/orders"

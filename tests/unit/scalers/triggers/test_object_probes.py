@@ -9,8 +9,8 @@ from scalers.triggers.object_probes import ObjectProbes, is_asked
 from scalers.triggers.parse import Triggers
 from tests.support.tables import cases
 from tests.unit.controllers.eventjob.manifests import event_job
-from workers.api.eventing import taken_channels
 from workers.api.kinds import EVENT_JOB, JOB_FLOW, SCALED_JOB, VC_JOB, Kind, Object, Ref
+from workers.api.penstock_dev import taken_channels
 from workers.cache import codec
 from workers.controllers.eventjob.status import EventJobState, StatedCondition, write
 from workers.decision.plan import PatchStatus

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from workers.api import conditions, times
-from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, JOB, SCHEDULED_JOB, VC_CRON_JOB, VC_JOB, Object, Ref
+from workers.api.penstock_dev import scheduledjob as manifest
 from workers.api.volcano import cronjob as volcano
 from workers.controllers.batch.cronjob import dialect, due, history, starting, status
 from workers.controllers.batch.cronjob.cursor import EDIT_LAG, MISSED, OBSERVED, Cursor, record_schedule

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from scheduler import cron
 from workers.api import times
-from workers.api.scheduledjob import CatchUp, ScheduledJobSpec
+from workers.api.penstock_dev.scheduledjob import CatchUp, ScheduledJobSpec
 from workers.controllers.batch.cronjob import timetable as timetables
 from workers.controllers.batch.cronjob.cursor import EDIT_LAG, Cursor
 from workers.controllers.batch.cronjob.observed import ObservedSchedule

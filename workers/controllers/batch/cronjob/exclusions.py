@@ -7,7 +7,7 @@ from typing import Protocol
 
 from scheduler import cron
 from workers.api import times
-from workers.api.scheduledjob import Exclusion
+from workers.api.penstock_dev.scheduledjob import Exclusion
 from workers.controllers.batch.cronjob.slot_line import SlotLine
 from workers.errors import UserError
 

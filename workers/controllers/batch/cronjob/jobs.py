@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler import cron
 from workers.api.kinds import VC_JOB, Kind, Object, owner_reference
-from workers.api.scheduledjob import RunTemplate
+from workers.api.penstock_dev.scheduledjob import RunTemplate
 from workers.controllers.batch.cronjob import dialect, names
 
 #: Kubernetes' annotation of Jobs that were requested by hand.

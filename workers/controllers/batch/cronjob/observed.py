@@ -7,7 +7,7 @@ from functools import cached_property
 
 from workers.api import times
 from workers.api.kinds import Kind, Object
-from workers.api.scheduledjob import ScheduledJobSpec
+from workers.api.penstock_dev.scheduledjob import ScheduledJobSpec
 from workers.controllers.batch.cronjob import cursor, dialect, ending, names, run_requests, runs, timetable
 from workers.controllers.batch.cronjob.cursor import Cursor
 from workers.controllers.batch.cronjob.dialect import Dialect

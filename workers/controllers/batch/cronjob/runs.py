@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from workers.api import times
 from workers.api.kinds import Object
-from workers.api.scheduledjob import RunRetry
+from workers.api.penstock_dev.scheduledjob import RunRetry
 from workers.controllers.batch.cronjob import ending, jobs, names
 from workers.controllers.batch.cronjob.dialect import SLOTS
 from workers.decision.snapshot import CachedObject

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from scheduler import cron
-from workers.api.scheduledjob import ConcurrencyPolicy
+from workers.api.penstock_dev.scheduledjob import ConcurrencyPolicy
 from workers.controllers.batch.cronjob import jobs, timetable
 from workers.controllers.batch.cronjob.jobs import RunOrder
 from workers.controllers.batch.cronjob.observed import ObservedSchedule

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 
 from scheduler import cron
-from workers.api.scheduledjob import ScheduledJobSpec
+from workers.api.penstock_dev.scheduledjob import ScheduledJobSpec
 from workers.controllers.batch.cronjob import exclusions
 from workers.controllers.batch.cronjob.exclusions import NEVER, Exclusions
 from workers.controllers.batch.cronjob.slot_line import SlotLine

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from workers.api import conditions, scalepolicy
+from workers.api import conditions
 from workers.api.kinds import SCALE_POLICY, SCALED_JOB, Object
+from workers.api.penstock_dev import scalepolicy
 from workers.controllers.keda.status import KedaCondition
 from workers.controllers.label_selectors import selects
 from workers.decision.limits import JobLimit, LimitReservation

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.support.tables import cases, for_each
 from tests.unit.controllers.batch.cronjob.cronjobs import NOON, after, scheduled_job
-from workers.api import scheduledjob as manifest
 from workers.api.kinds import CRON_JOB, SCHEDULED_JOB
+from workers.api.penstock_dev import scheduledjob as manifest
 from workers.controllers.batch.cronjob import due, names, starting, timetable
 from workers.controllers.batch.cronjob.run_requests import RunRequest
 from workers.controllers.batch.cronjob.starting import MAX_STARTS, Choice

@@ -13,8 +13,8 @@ from tests.unit.controllers.batch.cronjob.cronjobs import (
     second,
 )
 from tests.unit.controllers.batch.cronjob.cronjobs import scheduled_job_cluster as new_cluster
-from workers.api import scheduledjob as manifest
 from workers.api import times
+from workers.api.penstock_dev import scheduledjob as manifest
 from workers.controllers.batch.cronjob import timetable
 from workers.decision.plan import Together
 

@@ -24,8 +24,8 @@ from scalers.gateway.push_request import PushRequest, PushTarget
 from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
 from tests.unit.scalers.gateway.auth.test_signatures import GITHUB, STRIPE
-from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import EVENT_JOB
+from workers.api.penstock_dev.push_settings import PushSettings
 from workers.errors import Forbidden, Unavailable
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from scalers.gateway.auth.pusher import SignedDelivery
 from scalers.gateway.auth.sender_events import event_of_delivery
 from tests.support.tables import cases
 from tests.unit.scalers.gateway.auth.test_signatures import SLACK
-from workers.api.eventing.push_settings import SignatureScheme
+from workers.api.penstock_dev.push_settings import SignatureScheme
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 REPOSITORY = {"full_name": "octo-org/octo-repo", "html_url": "https://github.com/octo-org/octo-repo"}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scalers.gateway.auth import signatures
 from scalers.gateway.auth.signatures import SecretUnusable, SignatureRefused
 from tests.support.tables import cases
-from workers.api.eventing.push_settings import SignatureScheme
+from workers.api.penstock_dev.push_settings import SignatureScheme
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from workers.api import model
-from workers.api.eventing.push_settings import PushSettings
 from workers.api.kinds import EVENT_JOB, Object
 from workers.api.model import Items, Model, Text
-from workers.api.scheduledjob import Duration, Instant, RunRetry, RunTemplate, Seconds, StatusCondition
+from workers.api.penstock_dev.push_settings import PushSettings
+from workers.api.penstock_dev.scheduledjob import Duration, Instant, RunRetry, RunTemplate, Seconds, StatusCondition
 
 #: A CEL expression over `event`, an object of the event's attributes and its parsed `data`.
 Expression = Annotated[str, Field(min_length=1, max_length=4096)]
