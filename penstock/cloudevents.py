@@ -4,6 +4,7 @@ docs/events.md is the interface. The script that takes events in (scalers/lua/ac
 """
 
 import base64
+import calendar
 import hashlib
 import json
 import re
@@ -39,7 +40,7 @@ def malformed(event: Mapping[str, str]) -> str | None:
         return f"{name} has control characters"
     if not is_reference(event["source"]):
         return "source must be a URI reference"
-    if "time" in event and not _TIME.fullmatch(event["time"]):
+    if "time" in event and not _is_instant(event["time"]):
         return "time must be an RFC 3339 instant"
     if event.get("subject") == "":
         return "subject must not be empty"
@@ -52,6 +53,13 @@ def malformed(event: Mapping[str, str]) -> str | None:
     if "data_base64" in event and not is_base64(event["data_base64"]):
         return "data_base64 must be base64"
     return None
+
+
+def _is_instant(text: str) -> bool:
+    if not _TIME.fullmatch(text):
+        return False
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
+    return day <= 28 or day <= calendar.monthrange(year, month)[1]
 
 
 def is_reference(text: str) -> bool:

@@ -18,17 +18,20 @@ local group, room_for, window, remembered = ARGV[1], tonumber(ARGV[2]), tonumber
 local keep_parked, batch, largest = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local now = math.floor(clock('') / 1000)
 local SCHEME, MEDIA = '^%a[%w%+%.%-]*:', "^[%w!#%$&%-%^_%.%+]+/[%w!#%$&%-%^_%.%+]+%s*"
+local DAYS = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
 -- RFC 3339.
 local function is_instant(text)
-  local month, day, hour, minute, second, rest =
-    string.match(text, '^%d%d%d%d%-(%d%d)%-(%d%d)[Tt](%d%d):(%d%d):(%d%d)(.*)$')
-  if not month then return false end
+  local year, month, day, hour, minute, second, rest =
+    string.match(text, '^(%d%d%d%d)%-(%d%d)%-(%d%d)[Tt](%d%d):(%d%d):(%d%d)(.*)$')
+  if not year then return false end
   local zone = string.match(rest, '^%.%d+(.*)$') or rest
   local east, past = string.match(zone, '^[+-](%d%d):(%d%d)$')
   if not east and not string.match(zone, '^[Zz]$') then return false end
-  month, day = tonumber(month), tonumber(day)
-  return month >= 1 and month <= 12 and day >= 1 and day <= 31 and tonumber(hour) <= 23 and tonumber(minute) <= 59
+  year, month, day = tonumber(year), tonumber(month), tonumber(day)
+  local days = DAYS[month] or 0
+  if month == 2 and (year % 4 ~= 0 or year % 100 == 0 and year % 400 ~= 0) then days = 28 end
+  return day >= 1 and day <= days and tonumber(hour) <= 23 and tonumber(minute) <= 59
     and tonumber(second) <= 60 and tonumber(east or 0) <= 23 and tonumber(past or 0) <= 59
 end
 

@@ -22,6 +22,9 @@ _CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
 _HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PORT_NAME = re.compile("[-a-z0-9]+")
 
+#: Characters of the longest value of a label.
+LONGEST_LABEL = 63
+
 #: Keys and names of variables recur. Names of objects do not, and each that is kept holds on to memory around it.
 _cached = lru_cache(maxsize=512)
 

@@ -1,18 +1,29 @@
-"""Quantities: numbers with a suffix, as in ``500m`` CPUs or ``1536Mi`` bytes."""
+"""Numbers as texts: quantities with a suffix, as in ``500m`` CPUs or ``1536Mi`` bytes, and plain ones."""
 
 import math
 import re
 from fractions import Fraction
 from functools import lru_cache
 
-_FORM = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]{1,2})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))"
-)
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_PLAIN = re.compile(rf"{_NUMBER}(?:[eE][+-]?[0-9]+)?")
+_FORM = re.compile(rf"(?P<number>{_NUMBER})(?:[eE](?P<exponent>[+-]?[0-9]{{1,2}})|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))")
 #: The unit of parsed quantities is a billionth; finer amounts are rounded up.
 ONE = 10**9
 _BINARY = {suffix: 1024**power * ONE for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
 _DECIMAL = {suffix: 1000**power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))}
 MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+def plain(text: str) -> float:
+    """Returns the value of a number without a suffix.
+
+    Raises ValueError for anything else, as ``1_0``, blanks and digits of other scripts, which Python reads and Go does
+    not.
+    """
+    if not _PLAIN.fullmatch(text):
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def _match(text: str) -> re.Match[str]:

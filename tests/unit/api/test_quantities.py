@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.tables import for_each
-from workers.api.quantities import canonical, parse
+from workers.api.quantities import canonical, parse, plain
 
 
 @for_each(
@@ -43,3 +43,14 @@ def test_the_canonical_form_is_the_same_number_and_stays(number: int, suffix: st
     text = f"{number}{suffix}"
     assert parse(canonical(text)) == parse(text)
     assert canonical(canonical(text)) == canonical(text)
+
+
+@for_each(("5", 5), ("-0.5", -0.5), ("+1.", 1), (".25", 0.25), ("1e3", 1000), ("2E-1", 0.2))
+def test_plain_numbers_are_read(text: str, value: float) -> None:
+    assert plain(text) == value
+
+
+@for_each("", "x", "1_0", " 1", "1 ", "１", "1m", "nan", "inf", "0x10", ".", "1e")
+def test_what_is_no_plain_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a number"):
+        plain(text)

@@ -114,9 +114,9 @@ class ScalingModifiers(Model):
             if not text:
                 continue
             try:
-                number = float(text)
-            except ValueError:
-                yield (name,), f"{text!r} is not a number"
+                number = quantities.plain(text)
+            except ValueError as error:
+                yield (name,), str(error)
             else:
                 if not isfinite(number):
                     yield (name,), f"{text!r} is not a finite number"

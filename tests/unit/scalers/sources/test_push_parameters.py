@@ -141,6 +141,14 @@ EVENTS: dict[str, tuple[dict[str, str], str | None]] = {
     "month 0": ({**GOOD, "time": "2026-00-01T08:00:00Z"}, "time must be"),
     "day 0": ({**GOOD, "time": "2026-03-00T08:00:00Z"}, "time must be"),
     "a day too many": ({**GOOD, "time": "2026-03-32T08:00:00Z"}, "time must be"),
+    **{
+        f"day {day} of no month": ({**GOOD, "time": f"{day}T08:00:00Z"}, "time must be")
+        for day in ("2026-02-29", "1900-02-29", "2024-02-30", "2026-04-31", "2026-06-31", "2026-09-31", "2026-11-31")
+    },
+    **{
+        f"day {day}": ({**GOOD, "time": f"{day}T08:00:00Z"}, None)
+        for day in ("2024-02-29", "2000-02-29", "0000-02-29", "2026-02-28", "2026-01-31", "2026-04-30", "2026-12-31")
+    },
     "the last of all": ({**GOOD, "time": "2026-12-31T23:59:60+23:59"}, None),
     "a minute too many": ({**GOOD, "time": "2026-03-01T08:60:00Z"}, "time must be"),
     "a second too many": ({**GOOD, "time": "2026-03-01T08:00:61Z"}, "time must be"),

@@ -5,6 +5,7 @@ from typing import Any
 
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobMetadata
 from workers.api.kinds import JOB, SCALED_JOB, Object, owner_reference
+from workers.api.names import LONGEST_LABEL
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
 from workers.decision.claims import LEDGER
@@ -80,13 +81,18 @@ def _labels(metadata: ScaledJobMetadata) -> Mapping[str, str]:
     """Returns KEDA's labels, overwritten by the object's own except those it excludes."""
     excluded = metadata.annotations.get(EXCLUDED_LABELS, "").split(",")
     return {
-        "app.kubernetes.io/name": metadata.name,
+        **_named("app.kubernetes.io/name", metadata.name),
         "app.kubernetes.io/version": KEDA_VERSION,
-        "app.kubernetes.io/part-of": metadata.name,
+        **_named("app.kubernetes.io/part-of", metadata.name),
         "app.kubernetes.io/managed-by": "keda-operator",
-        NAME_LABEL: metadata.name,
+        **_named(NAME_LABEL, metadata.name),
         **{key: value for key, value in metadata.labels.items() if key not in excluded},
     }
+
+
+def _named(label: str, name: str) -> Mapping[str, str]:
+    """Returns the label with a name, nothing where it is too long: an API server would refuse the Jobs."""
+    return {label: name} if len(name) <= LONGEST_LABEL else {}
 
 
 def _owner(metadata: ScaledJobMetadata) -> Object:
@@ -106,7 +112,7 @@ def _spec(scaled: ScaledJob) -> Object:
             "metadata": {
                 **metadata,
                 "generateName": f"{scaled.metadata.name}-",
-                "labels": {**(metadata.get("labels") or {}), NAME_LABEL: scaled.metadata.name},
+                "labels": {**(metadata.get("labels") or {}), **_named(NAME_LABEL, scaled.metadata.name)},
             },
             "spec": {**pod, "restartPolicy": pod.get("restartPolicy") or "OnFailure"},
         },

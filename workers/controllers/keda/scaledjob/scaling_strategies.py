@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
 
+from workers.api import quantities
 from workers.api.keda.scaledjob import ScalingStrategy, StrategyName
 from workers.api.keda_compat import NONE, Quirks
 from workers.controllers.keda.scaledjob.counting import JobCounts
@@ -128,7 +129,7 @@ def _effective_name(strategy: ScalingStrategy) -> StrategyName:
 
 def _percentage(strategy: ScalingStrategy) -> float | None:
     try:
-        share = float(strategy.custom_scaling_running_job_percentage or "")
+        share = quantities.plain(strategy.custom_scaling_running_job_percentage or "")
     except ValueError:
         return None
     return max(-_LARGEST_SHARE, min(share, _LARGEST_SHARE)) if isfinite(share) else None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from workers.api.kinds import POD, Object
+from workers.api.names import LONGEST_LABEL
 from workers.api.references import GANG_GATE, GROUP_NAME, TASK_NAME
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, podgroup, volumes
@@ -19,9 +20,6 @@ COOLDOWN = "volcano.sh/cooldown-time"
 REVOCABLE = "volcano.sh/revocable-zone"
 #: The first of these annotations is copied.
 DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-
-#: Longest value of a label; a queue's name may be longer.
-_LONGEST_LABEL = 63
 
 
 def build(
@@ -62,7 +60,8 @@ def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
         TASK_INDEX: str(index),
         **_copied(job.metadata.labels, PREEMPTABLE, COOLDOWN),
     }
-    if len(job.spec.queue) <= _LONGEST_LABEL:
+    # The annotation has a name that is too long for a label.
+    if len(job.spec.queue) <= LONGEST_LABEL:
         labels[names.QUEUE] = job.spec.queue
     if is_forwarded(job):
         labels[FORWARDING] = "true"

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object, owner_reference
+from workers.api.names import LONGEST_LABEL
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
 from workers.flows import flow_expressions
 from workers.flows.flow_expressions import FlowScope
 from workers.flows.flow_nodes import FlowNode
-
-#: Longest value of a label.
-_LABEL = 63
 
 
 def build(flow: Object, node: FlowNode, name: str, template: Object, scope: FlowScope) -> Object:
@@ -33,7 +31,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
             "name": name,
             "namespace": namespace,
             # Longer values are no labels; the annotation has them in any case.
-            "labels": {key: value for key, value in marks.items() if len(value) <= _LABEL},
+            "labels": {key: value for key, value in marks.items() if len(value) <= LONGEST_LABEL},
             "annotations": marks,
             "ownerReferences": [owner_reference(JOB_FLOW, flow)],
         },

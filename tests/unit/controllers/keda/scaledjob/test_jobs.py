@@ -77,6 +77,15 @@ def test_a_job_carries_kedas_labels_its_generation_and_its_owner():
     ]
 
 
+@for_each((63, True), (64, False))
+def test_a_name_that_no_label_can_hold_is_in_none(length, held):
+    name = "w" * length
+    body = build(metadata={"name": name})
+    found = {**body["metadata"]["labels"], **body["spec"]["template"]["metadata"]["labels"]}
+    assert (name in found.values()) == held
+    assert found["app.kubernetes.io/managed-by"] == "keda-operator"
+
+
 def test_a_job_takes_over_labels_and_annotations_and_the_users_win():
     metadata = build(
         metadata={

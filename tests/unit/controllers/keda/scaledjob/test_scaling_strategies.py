@@ -49,6 +49,7 @@ def waiting(events, *, target=1, maximum=10, active=None):
     ("eager: nothing waits", named("eager"), waiting(0), (0, 0), (0, 10), 0),
     ("custom: the maximum is for all Jobs, not for new ones alone", custom("0.5"), waiting(20), (10, 0), (0, 10), 0),
     ("custom: up to the maximum", custom("0.5"), waiting(20), (10, 0), (0, 12), 2),
+    ("custom: a share as Python alone reads it is the default", custom("1_0", 2), waiting(5), (3, 0), (0, 10), 2),
     ("custom: a deduction", custom("0", 2), waiting(5), (0, 0), (0, 10), 3),
     ("custom: the share of running Jobs is cut to a whole number", custom("0.5", 1), waiting(10), (3, 0), (0, 20), 8),
     (
