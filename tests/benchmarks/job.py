@@ -144,7 +144,11 @@ async def _alone(running: Worker, cluster: Watched, name: str) -> float:
     started = perf_counter()
     made = await cluster.create(JOB, _job(name))
     await running.store.apply(JOB, [ObjectVersion(made)])
-    async with ending(running, cluster.server, cluster.free, succeeded):
+
+    async def tell(kind: Kind, bodies: Sequence[Object]) -> None:
+        await running.store.apply(kind, [ObjectVersion(body) for body in bodies])
+
+    async with ending(tell, cluster.server, cluster.free, succeeded):
         while not complete.is_set():
             await running.settle()
             await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import os
 import pstats
 import sys
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,6 +35,8 @@ from workers.runtime import default_queues
 
 #: Consumers side by side.
 SLOTS = 16
+#: Seconds between two looks at what became due.
+SWEEP = 0.02
 
 
 @dataclass
@@ -105,53 +107,64 @@ class Site:
     cluster: Watched
     worker: Worker
     costs: Costs
+    notifications: "Notifications"
 
     async def add(self, kind: Kind, body: Object) -> Object:
-        """Make an object, and tell the mirror as an informer does."""
+        """Makes an object, and tells the mirror."""
         made = await self.server.create(kind, body)
-        await self.worker.store.apply(kind, [ObjectVersion(made)])
+        await self.tell(kind, [made])
         return made
+
+    async def tell(self, kind: Kind, bodies: Sequence[Object]) -> None:
+        """Tells the mirror of objects, as an informer does."""
+        await self.notifications.send(await self.worker.store.apply(kind, [ObjectVersion(body) for body in bodies]))
+
+
+class Notifications(asyncio.Queue[None]):
+    """Those that no consumer has yet: of processes, they are Celery's messages."""
+
+    async def send(self, numbers: Mapping[str, int]) -> None:
+        """Hands notifications of the lane of reconciles to the consumers."""
+        for _ in range(numbers.get("reconcile", 0)):
+            self.put_nowait(None)
 
 
 @asynccontextmanager
 async def site(*without: Kind) -> AsyncIterator[Site]:
     """A worker of its own. without: kinds that have no controller."""
-    costs = Costs()
+    costs, notifications = Costs(), Notifications()
     known = registry.controllers("managed", cronjobs=False, volcano=True)
     controllers = costs.measured({id: each for id, each in known.items() if id not in {kind.id for kind in without}})
     async with clients(EMBEDDED) as (server, client):
         await crd_installation.install(server, crds.all_crds(volcano=True))
         await default_queues.establish(server)
         cluster = Watched(server)
-        async with worker(client, cluster, in_flight=IN_FLIGHT, controllers=controllers) as running:
+        parts = {"controllers": controllers, "notify": notifications.send}
+        async with worker(client, cluster, in_flight=IN_FLIGHT, **parts) as running:
             for kind in followed(controllers):
                 found, _ = await server.list(kind)
-                await running.fill(kind, found if kind == QUEUE else [])
-            yield Site(server, cluster, running, costs)
+                await notifications.send(await running.fill(kind, found if kind == QUEUE else []))
+            yield Site(server, cluster, running, costs, notifications)
 
 
 async def until(site_: Site, done: asyncio.Event) -> None:
-    """Consumes, and makes ready what became due, until it is done."""
+    """Consumes on each notification, and makes ready what became due, until it is done."""
     lane = site_.worker.lanes["reconcile"]
 
-    sweeping = asyncio.Lock()
-
     async def consume() -> None:
-        while not done.is_set():
-            async with sweeping:
-                # One sweeps for all: more would only compete.
-                while not done.is_set():
-                    await lane.sweep()
-                    if (await lane.stats()).ready:
-                        break
-                    await asyncio.sleep(0.002)
-            await site_.worker.consumer.consume()
+        await site_.notifications.get()
+        await site_.worker.consumer.consume()
+
+    async def sweep() -> None:
+        await site_.notifications.send({lane.name: (await lane.sweep()).notifications})
+        await asyncio.sleep(SWEEP)
 
     # As a worker's process does when it begins (`workers.runtime.worker_lifecycle`).
     gc.collect()
     gc.freeze()
     with _profiled():
-        await asyncio.gather(*(consume() for _ in range(SLOTS)))
+        async with repeating(consume, SLOTS), repeating(sweep, 1):
+            await done.wait()
 
 
 @contextmanager
@@ -187,22 +200,21 @@ async def repeating(work: Callable[[], Awaitable[None]], number: int) -> AsyncIt
 
 @asynccontextmanager
 async def ending(
-    running: Worker, server: Cluster, waiting: "asyncio.Queue[Ref]", status: Callable[[], Object]
+    tell: Callable[[Kind, Sequence[Object]], Awaitable[object]],
+    server: Cluster,
+    waiting: "asyncio.Queue[Ref]",
+    status: Callable[[], Object],
 ) -> AsyncIterator[None]:
-    """Writes this status to every object that `waiting` names, and tells the cache as an informer does.
-
-    That is: of all that were written meanwhile at once.
-    """
+    """Writes this status to every object that `waiting` names, and tells of all that were written meanwhile at once."""
     ended: asyncio.Queue[tuple[Kind, Object]] = asyncio.Queue()
 
     async def end() -> None:
         ref = await waiting.get()
         ended.put_nowait((ref.kind, await server.patch(ref, status(), subresource="status")))
 
-    async def tell() -> None:
+    async def pass_on() -> None:
         kind, first = await ended.get()
-        bodies = [first, *(ended.get_nowait()[1] for _ in range(ended.qsize()))]
-        await running.store.apply(kind, [ObjectVersion(body) for body in bodies])
+        await tell(kind, [first, *(ended.get_nowait()[1] for _ in range(ended.qsize()))])
 
-    async with repeating(end, IN_FLIGHT), repeating(tell, 1):
+    async with repeating(end, IN_FLIGHT), repeating(pass_on, 1):
         yield

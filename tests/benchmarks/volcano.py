@@ -86,7 +86,7 @@ async def _jobs() -> list[Figure]:
 
         running.cluster.written = written
         used, started = process_time(), perf_counter()
-        async with ending(running.worker, running.server, running.cluster.free, succeeded):
+        async with ending(running.tell, running.server, running.cluster.free, succeeded):
             adding = asyncio.create_task(side_by_side(lambda number: running.add(VC_JOB, _job(number)), JOBS))
             await until(running, done)
             await adding
@@ -178,7 +178,7 @@ async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
         await running.add(JOB_TEMPLATE, body(JOB_TEMPLATE, "step", spec=_job(0)["spec"]))
         entries = [_entry(number, waits) for number, waits in enumerate(targets)]
         used, started = process_time(), perf_counter()
-        async with ending(running.worker, running.server, waiting, _completed):
+        async with ending(running.tell, running.server, waiting, _completed):
             await running.add(JOB_FLOW, body(JOB_FLOW, "flow", spec={"flows": entries}))
             await until(running, done)
         seconds, used = perf_counter() - started, process_time() - used

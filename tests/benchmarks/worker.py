@@ -29,7 +29,7 @@ from workers.reconcile.reconcile_worker import LINGER
 from workers.reconcile.reconciler import Reconciler
 from workers.runtime import garbage_collection
 from workers.runtime.consumer import Consumer
-from workers.runtime.leases import LeaseKeeper
+from workers.runtime.leases import LeaseKeeper, Notify
 from workers.wiring import store_of, utc_now
 
 #: Seconds: a busy machine must not take keys from their holder.
@@ -60,13 +60,14 @@ class Worker:
         while any(await asyncio.gather(*(self.consumer.consume() for _ in range(notifications)))):
             await asyncio.sleep(0)
 
-    async def fill(self, kind: Kind, bodies: list[Object]) -> None:
-        """Makes these the objects of their kind in the cache."""
+    async def fill(self, kind: Kind, bodies: list[Object]) -> Mapping[str, int]:
+        """Makes these the objects of their kind in the cache. Returns the notifications to send, by lane."""
         listing = await self.store.begin(kind, 1)
-        await self.store.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
+        notifications = await self.store.apply(kind, [ObjectVersion(body) for body in bodies], listing=listing)
         await self.store.finish(listing, {"": "999999999"})
         now = await self.store.touch(kind, 1, None)
         await self.store.touch(kind, 1, now)
+        return notifications
 
     async def read(self, owner: Object, items: int) -> None:
         """Stores the reading that so many items wait for this ScaledJob; asks for no decision."""
@@ -86,11 +87,13 @@ async def worker(
     controllers: Mapping[str, Controller] | None = None,
     clock: Callable[[], datetime] = utc_now,
     limiter: RequestLimiter | None = None,
+    notify: Notify = _notify,
 ) -> AsyncIterator[Worker]:
     """A worker that writes to this cluster, with a cache that counts as fresh for an hour: no informer runs beside it.
 
     controllers: instead of the usual ones, with `jobs`. limiter: of the cluster; claims wait for it and continue in the
-    background, as those of a process do, so that `Worker.settle` cannot know when all is done.
+    background, as those of a process do, so that `Worker.settle` cannot know when all is done. notify: told of keys
+    that are ready, where the caller does not consume until nothing is left.
     """
     await client.flushall()
     keys = Keys("bench")
@@ -112,7 +115,7 @@ async def worker(
             orders=ClaimOrders(client, keys),
             reconcile=lanes["reconcile"],
             poll=lanes["poll"],
-            notify=_notify,
+            notify=notify,
             in_flight=in_flight,
             tracing=JobTracing(cluster, clock),
         ),
@@ -121,10 +124,10 @@ async def worker(
         deadline=60.0,
         slow=limiter.is_slow if limiter else lambda namespace: False,
     )
-    keeper = LeaseKeeper(lanes["reconcile"], _notify, lease=LEASE)
+    keeper = LeaseKeeper(lanes["reconcile"], notify, lease=LEASE)
     garbage_collection.begin(garbage_collection.YOUNG_OF_PLANS)
     background: dict[str, Any] = {"linger": LINGER, "room": limiter.room} if limiter else {}
-    consumer = Consumer(keeper, reconciler.handle, _notify, batch=64, work=60.0, **background)
+    consumer = Consumer(keeper, reconciler.handle, notify, batch=64, work=60.0, **background)
     try:
         yield Worker(client, lanes, store, readings, consumer)
     finally:
