@@ -1,8 +1,10 @@
 """The format of Penstock's data in the broker: which formats this release reads, and when it refuses.
 
 The number stands in the key ``{prefix}:format``. It rises with a change that an earlier release would misread. Releases
-before the first that wrote it left no such key: their data is format 0, laid out as format 1. While a backup is
-restored a word stands in its place, which every release refuses: half of a backup must not be worked on.
+before the first that wrote it left no such key: their data is format 0, laid out as format 1. Format 2 adds the logs of
+children (workers/lua/child_log.lua), in which readers would miss what an earlier release writes; data without them is
+read whole. While a backup is restored a word stands in the number's place, which every release refuses: half of a
+backup must not be worked on.
 """
 
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from enum import Enum
 from penstock.errors import UserError
 
 #: The format that this release writes.
-FORMAT = 1
+FORMAT = 2
 
 #: What stands in place of the number while a backup is restored (deploy/backup/restoring.py).
 RESTORING = "restoring"
@@ -20,12 +22,12 @@ RESTORING = "restoring"
 class Handling(Enum):
     """The verdict of this release on data of another format."""
 
-    #: It is laid out as our own: only the number changes.
+    #: Our scripts read it as it is: only the number changes.
     ADOPT = "adopt"
 
 
 #: Every other format that this release takes over, and how.
-OTHERS: Mapping[int, Handling] = {0: Handling.ADOPT}
+OTHERS: Mapping[int, Handling] = {0: Handling.ADOPT, 1: Handling.ADOPT}
 
 
 class FormatRefused(UserError):  # noqa: N818 - what happened
@@ -48,7 +50,8 @@ def check(found: bytes | str | None, *, own: int = FORMAT, others: Mapping[int, 
         return number
     if text == RESTORING:
         raise FormatRefused("the broker has half of a backup: finish it with `penstock restore FILE`, then start again")
-    reads = " and ".join(str(each) for each in sorted({own, *others}))
+    *most, last = map(str, sorted({own, *others}))
+    reads = f"{', '.join(most)} and {last}" if most else last
     if number is None:
         advice = "This is no number: another program wrote it, or this is not Penstock's broker"
     elif number > own:

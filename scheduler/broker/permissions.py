@@ -37,7 +37,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("zmscore", "zrem", "zscore"), (_KEY, "m")),
     **dict.fromkeys(("zadd", "zcount", "zrange", "zremrangebyrank", "zremrangebyscore"), (_KEY, "0", "1")),
     **dict.fromkeys(("zrangebyscore", "zrevrangebyscore", "zrevrange"), (_KEY, "0", "1")),
-    "zrangebylex": (_KEY, "-", "+"),
+    **dict.fromkeys(("zlexcount", "zrangebylex"), (_KEY, "-", "+")),
     "xack": (_KEY, "g", "0-1"),
     "xadd": (_KEY, "*", "f", "v"),
     "xclaim": (_KEY, "g", "c", "0", "0-1"),

@@ -40,9 +40,8 @@ async def test_releases_share_a_broker_up_and_down_and_everything_is_done_once(t
             old = await start_all(made, tree)
             async with beside(work.feed(0.5)) as [feeding]:
                 await work.probe()
-                assert await broker.get(KEY) is None
-                new = await start_all(made)
                 assert await broker.get(KEY) == str(FORMAT).encode()
+                new = await start_all(made)
                 await work.probe()
                 stop_all(old)
                 # The definitions follow the processes here; before them is as good: `work` began with those of old.
@@ -54,7 +53,7 @@ async def test_releases_share_a_broker_up_and_down_and_everything_is_done_once(t
                 await broker.set(KEY, NEWER)
                 await eventually(lambda: not any(member.alive for member in new), PATIENCE)
                 for member in new:
-                    assert f"has format {NEWER}; this release reads 0 and {FORMAT}" in member.output, member.output
+                    assert f"has format {NEWER}; this release reads 0, 1 and {FORMAT}" in member.output, member.output
                     assert (member.process.returncode == 0) is (member.part in ("worker", "scaler")), member.output
                     del made.members[member.name]
                 refused = made.start("worker", 2)

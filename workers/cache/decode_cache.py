@@ -91,6 +91,11 @@ class DecodeCache:
                 found.append(None)
         return found
 
+    def size(self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]) -> int:
+        """Returns the bytes of these values, some of which may be heads of those that are kept."""
+        kept = (self._kept.get((kind.id, name)) for name in names)
+        return sum(len(one[0] if one else value) for one, value in zip(kept, values, strict=True))
+
     def _keep(self, key: tuple[str, bytes], value: bytes, entry: CachedObject) -> None:
         if former := self._kept.pop(key, None):
             self._room += len(former[0])

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -24,7 +25,8 @@ from scheduler.scripts import Arg, Script, load, readable
 from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.codec import ObjectVersion
-from workers.cache.decode_cache import DecodeCache, NotKept
+from workers.cache.decode_cache import DecodeCache, NotKept, Read
+from workers.cache.known_children import ChildrenCache, KnownChildren
 from workers.cache.staleness import Ages, age, older, require_fresh
 from workers.decision.snapshot import CachedObject
 from workers.errors import PenstockError
@@ -173,6 +175,10 @@ class StoreKeys:
         """ZSET, all scores 0, of '<owner uid> <namespace>/<name>': the index of children, unowned and referrers."""
         return f"{self.keys.tag}:owners:{kind_id}"
 
+    def child_log(self, kind_id: str) -> str:
+        """STREAM of the members of `owners` that were stored, or left it: about the last ten thousand."""
+        return f"{self.keys.tag}:childlog:{kind_id}"
+
     def gone(self, kind_id: str) -> str:
         """ZSET of tombstones by time of deletion."""
         return f"{self.keys.tag}:gone:{kind_id}"
@@ -220,6 +226,9 @@ class Store:
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
         self._decoded = DecodeCache()
+        self._children = ChildrenCache()
+        # The broker's clock in the last answer.
+        self._last_now = 0
         # By kind id and field, what the last scan found, of kinds that are scanned again and again.
         self._scanned: dict[str, dict[bytes, tuple[bytes, CachedObject]]] = {}
         # By kind id, the number of reflectors' writes that this process knows: a lower one in the store reveals a loss.
@@ -591,32 +600,41 @@ class Store:
         index = {kind_id: position for position, kind_id in enumerate(kinds, start=1)}
         keys = [self.keys.keys.generation, self.keys.freshness]
         for kind_id in kinds:
-            keys += [self.keys.objects(kind_id), self.keys.owners(kind_id)]
+            keys += [self.keys.objects(kind_id), self.keys.owners(kind_id), self.keys.child_log(kind_id)]
         answers: list[Observation] = []
         now = 0
         ages: dict[str, float | None] = dict.fromkeys(kinds, 0.0)
-        reads = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
+        reads: list[Read] = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
         while kinds and (len(answers) < len(wanted) or not now):
             args: list[Arg] = [self._now(), ANSWER, len(kinds), *kinds]
             # As they were when it was asked: meanwhile another call may make the cache forget them.
-            moments = [self._decoded.moment(read) for read in reads[len(answers) :]]
-            for read, since in zip(reads[len(answers) :], moments, strict=True):
-                own, *children = (index[kind_id] for kind_id in read[1:])
-                args += [read[0], since or "", own, len(children), *children]
+            asked = reads[len(answers) :]
+            moments = [self._decoded.moment(read) for read in asked]
+            before = [self._children.known(read, read[2:], self._last_now) for read in asked]
+            for read, since, known in zip(asked, moments, before, strict=True):
+                args += [read[0], since or "", index[read[1]], len(read) - 2]
+                for child in read[2:]:
+                    args += [index[child], *((of.mark, len(of.entries)) if (of := known.get(child)) else ("", 0))]
             moment, fresh, found = await _SCRIPTS["observe"](self._client, keys, args)
             now = now or int(moment)
+            self._last_now = int(moment)
             for kind_id, value in zip(kinds, fresh, strict=True):
                 ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
-            for answer, since in zip(found, moments, strict=False):
+            for answer, since, known in zip(found, moments, before, strict=False):
                 place = len(answers)
+                read = reads[place]
                 try:
-                    answers.append(self._observation(wanted[place], answer, heads=since is not None))
+                    one = self._observation(
+                        wanted[place], read, answer, known, heads=since is not None, now=int(moment)
+                    )
+                    answers.append(one)
                 except NotKept:
                     # All of it is read again, at the price of one more round trip.
-                    self._decoded.forget(reads[place])
+                    self._decoded.forget(read)
+                    self._children.forget(read, *read[2:])
                     break
-                values = [value for flat in ([b"", answer[0] or b""], *answer[1:]) for value in flat[1::2]]
-                self._decoded.was_read(reads[place], values, int(moment))
+                values = [answer[0] or b"", *(value for flat in answer[1:] for value in flat[3::2])]
+                self._decoded.was_read(read, values, int(moment))
         # What cannot be read makes its kind unknown: an object that is left out must not look deleted.
         ages |= dict.fromkeys(await self._set_unreadable_aside(), None)
         return now, ages, answers
@@ -647,12 +665,29 @@ class Store:
             await pipeline.execute()
         return {kind.id for kind, _ in unreadable}
 
-    def _observation(self, wanted: _Wanted, answer: Sequence[Any], heads: bool) -> Observation:
+    def _observation(
+        self,
+        wanted: _Wanted,
+        read: Read,
+        answer: Sequence[Any],
+        known: Mapping[str, KnownChildren],
+        *,
+        heads: bool,
+        now: int,
+    ) -> Observation:
         what, kind, children = wanted
-        found = {
-            child.id: self._entries(child, flat[0::2], flat[1::2], heads)
-            for child, flat in zip(children, answer[1:], strict=True)
-        }
+        found = {}
+        for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
+            if number == b"":
+                found[child.id] = self._entries(child, flat[0::2], flat[1::2], heads)
+                if mark and 2 * len(found[child.id]) == len(flat):
+                    size = self._decoded.size(child, flat[0::2], flat[1::2])
+                    entries = dict(zip(flat[0::2], found[child.id], strict=True))
+                    self._children.keep(read, child.id, KnownChildren(mark, entries, size, now))
+            else:
+                of = known[child.id].changed(mark, number, flat, partial(self._decode, child))
+                self._children.keep(read, child.id, of)
+                found[child.id] = tuple(of.entries.values())
         if answer[0] is None:
             return Observation(None, found)
         own = self._entries(kind, [what.encode()], [answer[0]], heads)
@@ -674,7 +709,8 @@ class Store:
         return self._clock() if self._clock else ""
 
     def _tables(self, kind: Kind) -> list[str]:
-        return [self.keys.objects(kind.id), self.keys.owners(kind.id), self.keys.gone(kind.id)]
+        names = self.keys
+        return [names.objects(kind.id), names.owners(kind.id), names.gone(kind.id), names.child_log(kind.id)]
 
     def _writing(self, kind: Kind) -> list[str]:
         return [self.keys.listed(kind.id), *self._tables(kind), *self._route_keys]

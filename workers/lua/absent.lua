@@ -6,7 +6,7 @@
 -- KEYS  1      generation
 --       2      freshness
 --       3      names of the relist
---       4..    objects, owners, gone of the kind, then the routes' (see store_versions.lua)
+--       4..    objects, owners, gone, child log of the kind, then the routes' (see store_versions.lua)
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      the number of writes that the reflector knows

@@ -10,7 +10,7 @@
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
 --   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
 --
--- keys[at+1..at+3]: objects, owners, gone of the kind; keys[at+4...]: as `routes` names them, in its order:
+-- keys[at+1..at+4]: objects, owners, gone, child log of the kind; keys[at+5...]: as `routes` names them, in its order:
 -- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys.
 -- A change marks the object's own key (if it is watched), its owner's and that of the object it names, before and after
 -- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
@@ -21,6 +21,7 @@
 -- include: batches
 -- include: fair_queueing
 -- include: entries
+-- include: child_log
 
 -- The priority of relisted objects: behind current changes, but bounded (fair_queueing.lua), so not for ever.
 local RELIST = -1
@@ -65,13 +66,13 @@ local function scored(key, members, score)
 end
 
 local function mover(keys, at, kind, now, routes)
-  local objects, owners, gone = keys[at + 1], keys[at + 2], keys[at + 3]
-  local hashes, lanes_of, lanes, names = read_routes(keys, at + 3, routes, now)
+  local objects, owners, gone, log = keys[at + 1], keys[at + 2], keys[at + 3], keys[at + 4]
+  local hashes, lanes_of, lanes, names = read_routes(keys, at + 4, routes, now)
   local seen = string.format('%.0f', now)
   local priority, begun, acting = 0, 0, ''
   local entries, others = {}, {}
   -- Collected, and written once by settle(): within one batch an object may be created, deleted and created again.
-  local values, named, buried = {}, {}, {}
+  local values, named, buried, changed_children = {}, {}, {}, {}
   local moved = 0
   local m = {}
 
@@ -103,6 +104,19 @@ local function mover(keys, at, kind, now, routes)
   local function mark_concerned(e)
     mark_other(e.owner_key, e.owner)
     mark_other(e.refers_to, nil)
+  end
+
+  -- The child of this owner ('-': of none) is stored, or leaves it.
+  local function log_child(owner, field)
+    if owner ~= '-' then
+      changed_children[#changed_children + 1] = owner .. ' ' .. field
+    end
+  end
+
+  local function log_referrer(key, field)
+    if key ~= '-' then
+      log_child('@' .. key, field)
+    end
   end
 
   -- The index of referrers holds living objects only.
@@ -205,6 +219,14 @@ local function mover(keys, at, kind, now, routes)
       named[new.owner .. ' ' .. field] = true
     end
     index_reference(field, old, new)
+    log_child(new.owner, field)
+    log_referrer(new.refers_to, field)
+    if old and old.owner ~= new.owner then
+      log_child(old.owner, field)
+    end
+    if old and old.refers_to ~= new.refers_to then
+      log_referrer(old.refers_to, field)
+    end
     buried[field] = new.gone
     values[field] = value_of(new, json)
     entries[field] = new
@@ -218,7 +240,8 @@ local function mover(keys, at, kind, now, routes)
     moved = moved + 1
   end
 
-  -- Stores a tombstone of this version. Of an existing one only a version of another history changes.
+  -- Stores a tombstone of this version. Of an existing one only a version of another history changes, which no reader
+  -- sees.
   function m.bury(field, version)
     local e = entries[field]
     local grave = { version = version, gone = true }
@@ -254,6 +277,7 @@ local function mover(keys, at, kind, now, routes)
       sets[#sets + 1] = value
       changed[#changed + 1] = field
     end
+    log_children(log, changed_children)
     write_many('HSET', objects, sets)
     if #changed > 0 then
       redis.pcall('PUBLISH', objects, table.concat(changed, '\n'))

@@ -3,7 +3,7 @@
 --
 -- KEYS  1      generation
 --       2      freshness
---       3..5   objects, owners, gone of the kind
+--       3..6   objects, owners, gone, child log of the kind
 -- ARGV  1      clock override: '' or us (tests)
 --       2      kind
 --       3      the number of writes that the reflector knows
@@ -17,6 +17,7 @@
 -- include: batches
 -- include: freshness
 -- include: entries
+-- include: child_log
 
 local now = clock(ARGV[1])
 local kind = ARGV[2]
@@ -48,6 +49,7 @@ for i, value in ipairs(read_many('HMGET', KEYS[3], old)) do
     members[#members + 1] = e.owner .. ' ' .. old[i]
   end
 end
+log_children(KEYS[6], members)
 write_many('ZREM', KEYS[4], members)
 write_many('HDEL', KEYS[3], old)
 write_many('ZREM', KEYS[5], old)

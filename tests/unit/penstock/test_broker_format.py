@@ -32,9 +32,14 @@ def test_any_other_format_is_refused_with_both_and_what_to_do(found, problem):
     assert problem in str(refused.value)
 
 
-def test_data_from_before_formats_is_adopted_by_this_release():
-    assert check(None) == 0
-    assert adoptable() == (0,)
+def test_data_of_earlier_formats_are_adopted_by_this_release():
+    assert (check(None), check("1")) == (0, 1)
+    assert adoptable() == (0, 1)
+
+
+def test_a_release_that_reads_its_own_format_alone_says_so():
+    with pytest.raises(FormatRefused, match=r"this release reads 3\. A newer release"):
+        check("4", own=3, others={})
 
 
 def test_no_format_of_the_table_is_newer_than_our_own():

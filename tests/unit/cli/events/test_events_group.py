@@ -151,7 +151,7 @@ def test_errors_name_what_is_wrong(words: tuple[str, ...], said: str, using: Usi
 
 @for_each(
     (RESTORING, "half of a backup"),
-    ("2", "the broker's data has format 2"),
+    ("3", "the broker's data has format 3"),
 )
 @pytest.mark.parametrize("words", [("list", "orders"), ("replay", "orders", "--all")])
 def test_data_that_must_not_be_touched_are_left_alone(

@@ -1,43 +1,57 @@
 """Values that a process has kept are not sent again, and what it observes is what a process without a memory does."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import fakeredis
 import pytest
+import redis.asyncio as redis_async
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scheduler.keys import Keys
+from scheduler.scripts import Script, load
+from tests.support.tables import cases
 from tests.unit.workers.objects import job, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
 from workers.cache import store as store_module
 from workers.cache.decode_cache import DecodeCache
-from workers.cache.store import ObjectVersion, Observation, ObserveRequest, Store
+from workers.cache.store import ObjectVersion, Observation, ObserveRequest, Store, StoreLost
 
 OWNERS = (scaled_job("one", 1), scaled_job("two", 1))
 REQUESTS = [ObserveRequest(ref_of(SCALED_JOB, owner), (JOB,)) for owner in OWNERS]
 REQUESTS += [ObserveRequest(ref_of(SCALED_JOB, OWNERS[0]))]
 NAMES = ("a", "b", "c", "d")
+#: Children of the first owner from the beginning: enough for a mark in the log of children.
+OTHERS = tuple(f"b{number:02d}" for number in range(20))
 
-#: What happens: an object is put for an owner, deleted, or made again; the broker's clock moves (us); time for a look.
+#: What happens: an object is put for an owner, deleted, or made again; the broker's clock moves (us); old tombstones
+#: go; everything is listed again; an entry of an index, the log or the generation is lost; time for a look.
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("put"), st.sampled_from(NAMES), st.integers(0, 1)),
-        st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just(0)),
+        st.tuples(st.just("put"), st.sampled_from((*NAMES, *OTHERS[:2])), st.integers(0, 1)),
+        st.tuples(st.just("delete"), st.sampled_from((*NAMES, *OTHERS[:2])), st.just(0)),
         st.tuples(st.just("edit owner"), st.just(""), st.integers(0, 1)),
         st.tuples(st.just("clock"), st.just(""), st.sampled_from((0, 1, 1_000_000, -5_000_000))),
         st.tuples(st.just("look"), st.just(""), st.just(0)),
+        st.tuples(st.just("lose"), st.sampled_from(NAMES), st.just(0)),
+        *(st.tuples(st.just(what), st.just(""), st.just(0)) for what in ("expire", "list", "trim", "begin anew")),
     ),
     max_size=40,
 )
 
 
 class Stores:
-    """A store that remembers, and new ones on the same broker to compare it with. size: bytes that the first keeps."""
+    """A store that remembers, and new ones on the same broker to compare it with.
 
-    def __init__(self, size: int) -> None:
-        self.client = fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer(), version=(7,), socket_timeout=None)
+    size: bytes that the first keeps. client: of the broker, one in memory by default.
+    """
+
+    def __init__(self, size: int, client: redis_async.Redis | None = None) -> None:
+        self.client = client or fakeredis.FakeAsyncRedis(
+            server=fakeredis.FakeServer(), version=(7,), socket_timeout=None
+        )
         self.now = 1_700_000_000_000_000
         self.version = 10
         self.apart = 0
@@ -48,8 +62,12 @@ class Stores:
     def another(self) -> Store:
         return Store(self.client, Keys("test"), {SCALED_JOB.id: ()}, clock=lambda: self.now)
 
-    async def put_owners(self) -> None:
+    async def put_owners(self, *names: str) -> None:
+        """Puts the owners, and these children of the first."""
+        await self.store.begin(JOB, 1)
         await self.store.apply(SCALED_JOB, [ObjectVersion(owner) for owner in OWNERS])
+        for name in names:
+            await self.step("put", name, 0)
 
     async def step(self, what: str, name: str, number: int) -> None:
         self.version += 1
@@ -65,6 +83,24 @@ class Stores:
             await self.another().apply(SCALED_JOB, [ObjectVersion({**owner, "metadata": metadata})])
         elif what == "clock":
             self.now += number
+        elif what == "expire":
+            self.now += 700_000_000
+            # Without its generation the store has to be filled first.
+            with suppress(StoreLost):
+                await self.store.touch(JOB, 1, None)
+        elif what == "list":
+            listing = await self.store.begin(JOB, 1)
+            await self.store.apply(JOB, [ObjectVersion(body) for body in self.living.values()], listing=listing)
+            await self.store.finish(listing, {"": str(self.version)})
+        elif what == "lose":
+            owners = self.store.keys.owners(JOB.id)
+            await self.client.zrem(owners, *(f"{owner['metadata']['uid']} default/{name}" for owner in OWNERS))
+        elif what == "lose others":
+            await self.client.zrem(self.store.keys.owners(JOB.id), f"{OWNERS[0]['metadata']['uid']} default/b07")
+        elif what == "trim":
+            await self.client.xtrim(self.store.keys.child_log(JOB.id), 1, approximate=False)
+        elif what == "begin anew":
+            await self.client.delete(self.store.keys.keys.generation)
         elif what == "look":
             await self.compare()
 
@@ -75,15 +111,31 @@ class Stores:
         return list((await store.observe(REQUESTS)).observations)
 
 
-@given(steps=STEPS, size=st.sampled_from((1 << 20, 4_000, 900)))
-@example(size=4_000, steps=[("put", "a", 0), ("look", "", 0), ("clock", "", -5_000_000), ("put", "a", 0)])
-@example(size=1 << 20, steps=[("put", "a", 0), ("look", "", 0), ("delete", "a", 0), ("put", "a", 1), ("look", "", 0)])
+@given(steps=STEPS, others=st.sampled_from(((), OTHERS)), size=st.sampled_from((1 << 20, 4_000, 900)))
+@example(size=4_000, others=(), steps=[("put", "a", 0), ("look", "", 0), ("clock", "", -5_000_000), ("put", "a", 0)])
+@example(
+    size=1 << 20,
+    others=OTHERS,
+    steps=[
+        ("put", "c", 0),
+        ("look", "", 0),
+        ("lose", "c", 0),
+        ("delete", "b00", 0),
+        ("expire", "", 0),
+        ("list", "", 0),
+    ],
+)
+@example(
+    size=1 << 20,
+    others=(),
+    steps=[("put", "a", 0), ("look", "", 0), ("delete", "a", 0), ("put", "a", 1), ("look", "", 0)],
+)
 def test_a_process_that_remembers_observes_what_one_without_a_memory_does(
-    steps: list[tuple[str, str, int]], size: int
+    steps: list[tuple[str, str, int]], others: tuple[str, ...], size: int
 ) -> None:
     async def run() -> None:
         stores = Stores(size)
-        await stores.put_owners()
+        await stores.put_owners(*others)
         for step in steps:
             await stores.step(*step)
         await stores.compare()
@@ -94,7 +146,11 @@ def test_a_process_that_remembers_observes_what_one_without_a_memory_does(
 
 @pytest.fixture
 async def stores() -> Stores:
-    made = Stores(1 << 20)
+    return await beginning(Stores(1 << 20))
+
+
+async def beginning(made: Stores) -> Stores:
+    """Returns the stores with their owners, and a clock that goes on with each object."""
     made.apart = 1
     await made.put_owners()
     return made
@@ -117,7 +173,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def _sizes(answer: Any) -> dict[bytes, int]:
     """Returns the bytes of each child's value in the answer for the first request."""
-    _, flat = answer[0]
+    _, (_, _, *flat) = answer[0]
     return {name: len(value) for name, value in zip(flat[0::2], flat[1::2], strict=True)}
 
 
@@ -185,3 +241,72 @@ async def test_garbage_is_not_taken_for_the_head_of_a_value(garbage: bytes, stor
     observed, *_ = await stores.observed(stores.store)
     assert [entry.ref.name for entry in observed.children[JOB.id]] == ["b"]
     assert await stores.client.hget(stores.store.keys.unreadable, f"{JOB.id}/default/a") == garbage
+
+
+# --- the log of children
+
+
+def _names(answer: Any) -> list[str]:
+    """Returns the names of the children that an answer has for the first request."""
+    return sorted(name.decode().partition("/")[2] for name in _sizes(answer))
+
+
+@pytest.fixture
+async def crowd(stores: Stores, answers: list[Any]) -> Stores:
+    """The first owner has many children, and they were read."""
+    for name in OTHERS:
+        await stores.step("put", name, 0)
+    await stores.observed(stores.store)
+    answers.clear()
+    return stores
+
+
+async def test_of_many_children_only_those_that_changed_are_sent(crowd: Stores, answers: list[Any]) -> None:
+    await crowd.step("put", "b03", 0)
+    await crowd.step("put", "a", 0)
+    await crowd.step("put", "b04", 1)
+    await crowd.step("delete", "b05", 0)
+    await crowd.compare()
+    assert _names(answers[0]) == ["a", "b03", "b04", "b05"]
+    assert _sizes(answers[0])[b"default/b04"] == 0, "it has left"
+    await crowd.compare()
+    assert _names(answers[2]) == []
+
+
+@cases(
+    ("more changed than there are children", ("put", "b00", 0), 40),
+    ("the log was cut", ("trim", "", 0), 1),
+    ("a new generation began", ("begin anew", "", 0), 1),
+    ("an entry of the index is lost", ("lose others", "", 0), 1),
+)
+async def test_all_children_are_read_where_the_log_does_not_tell(
+    step: tuple[str, str, int], times: int, crowd: Stores, answers: list[Any]
+) -> None:
+    await crowd.step("put", "b01", 0)
+    for _ in range(times):
+        await crowd.step(*step)
+    await crowd.compare()
+    # The last answer is that of the process without a memory.
+    assert _names(answers[-2]) == _names(answers[-1]) != ["b01"]
+
+
+async def test_as_many_children_of_an_owner_that_was_made_again_are_not_taken_for_those_of_the_first(
+    crowd: Stores, answers: list[Any]
+) -> None:
+    again = {**OWNERS[0], "metadata": {**OWNERS[0]["metadata"], "uid": "another", "resourceVersion": "999"}}
+    children = [job(f"z{number}", 500 + number, uid=f"uid-z{number}", owner=again) for number in range(len(OTHERS))]
+    await crowd.store.apply(JOB, [ObjectVersion(body) for body in children])
+    await crowd.compare()
+    await crowd.store.apply(SCALED_JOB, [ObjectVersion(again)])
+    await crowd.compare()
+    assert _names(answers[-1]) == sorted(body["metadata"]["name"] for body in children)
+
+
+async def test_the_log_keeps_the_newest_entries_only(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = load("workers", "apply").replace("CHILD_LOG = 10000", "CHILD_LOG = 5")
+    monkeypatch.setitem(store_module._SCRIPTS, "apply", Script(text))
+    await stores.store.apply(JOB, [ObjectVersion(job(f"n{each}", 5, owner=OWNERS[0])) for each in range(250)])
+    log = await stores.client.xrange(stores.store.keys.child_log(JOB.id))
+    # A server trims its stream by a hundred entries or so at once.
+    assert 5 <= len(log) < 150
+    assert log[-1][1] == {b"child": b"uid-one default/n249"}
