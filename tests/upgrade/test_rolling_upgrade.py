@@ -49,10 +49,10 @@ async def test_releases_share_a_broker_up_and_down_and_everything_is_done_once(t
                 await work.probe()
 
                 old = await start_all(made, tree)
-                # A release of the future raises the format under both; only this one knows what that means.
+                # A release of the future raises the format under both.
                 await broker.set(KEY, NEWER)
-                await eventually(lambda: not any(member.alive for member in new), PATIENCE)
-                for member in new:
+                await eventually(lambda: not any(member.alive for member in (*old, *new)), PATIENCE)
+                for member in (*old, *new):
                     assert f"has format {NEWER}; this release reads 0, 1 and {FORMAT}" in member.output, member.output
                     assert (member.process.returncode == 0) is (member.part in ("worker", "scaler")), member.output
                     del made.members[member.name]
@@ -62,7 +62,7 @@ async def test_releases_share_a_broker_up_and_down_and_everything_is_done_once(t
                 assert "A newer release wrote it: start that release" in refused.output
                 del made.members[refused.name]
                 await broker.set(KEY, FORMAT)
-
+                await start_all(made, tree)
                 await work.probe()
                 assert not feeding.done()
             await work.settle()
