@@ -30,6 +30,11 @@ _COVERED: Mapping[str, frozenset[str]] = {
 }
 
 
+def in_64_bits(value: int) -> bool:
+    """True for a whole number that Go reads as one; it makes a float of any other."""
+    return -(2**63) <= value < 2**63
+
+
 def knows(schema: Object) -> Test:
     """Returns the test that a schema knows all fields of a value."""
     fields = {name: knows(known) for name, known in (schema.get("properties") or {}).items()}
@@ -70,7 +75,7 @@ def fits(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
         case "string":
             return _text(schema)
         case "integer":
-            return lambda value: type(value) is int
+            return lambda value: type(value) is int and in_64_bits(value)
         case "boolean":
             return lambda value: type(value) is bool
         case "array":
