@@ -69,6 +69,7 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
     ("token", "POST"): service_account_tokens.create,
+    ("finalize", "PUT"): write.update,
     **{(part, method): pods.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
 }
 #: Bytes of an answer that are sent at once. A connection keeps a buffer of this size as long as it is open.
@@ -194,7 +195,7 @@ class ApiApp:
             if request.method != "GET":
                 raise api_errors.method_not_allowed()
             return read.watching(self._ctx, request, target)
-        if target.subresource in ("", "status"):
+        if target.subresource in ("", "status", "finalize"):
             # Before anything is looked for, or written.
             negotiate(request.headers.get("accept", ""))
         answer = await (self._named(request, target) if target.name else self._collection(request, target))

@@ -464,7 +464,8 @@ async def replace_object(
         body = strategy.prepare_status(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_status(body, old))
     else:
-        body = strategy.prepare_update(body, old)
+        prepare = strategy.prepare_finalize if target.subresource == "finalize" else strategy.prepare_update
+        body = prepare(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
         errors = errors or volcano_rules.validate(resource, body, old, ctx.store, ctx.admission)
         warnings += _rule_warnings(ctx, resource, body, old)
