@@ -27,6 +27,7 @@ SCHEMA: dict[str, Any] = {
             "type": "object",
             "properties": {
                 "whole": {"type": "integer"},
+                "small": {"type": "integer", "format": "int32"},
                 "any": {"x-kubernetes-preserve-unknown-fields": True},
                 "port": {"x-kubernetes-int-or-string": True},
             },
@@ -158,6 +159,7 @@ def test_a_custom_resource_without_a_version_is_refused(ours: Api) -> None:
     ("a number or a text", '{"port":80.0}', {"port": 80}),
     ("the largest float", '{"whole":9007199254740991.0}', {"whole": 2**53 - 1}),
     ("the largest number", '{"whole":9223372036854775807}', {"whole": 2**63 - 1}),
+    ("a format of numbers", '{"small":4294967296}', {"small": 2**32}),
     ("the smallest number", '{"whole":-9223372036854775808}', {"whole": -(2**63)}),
     ("a fraction", '{"whole":2.5}', None),
     ("a float beyond 53 bits", '{"whole":9007199254740992.0}', None),
@@ -191,6 +193,23 @@ def test_numbers_of_built_in_kinds_that_do_not_fit_are_refused(field: str, numbe
     answer = api("POST", api.jobs, text.replace('"NUMBER"', number).encode())
     assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
     assert answer.message.startswith('Job in version "v1" cannot be handled as a Job: ')
+
+
+@cases(
+    ("strategic, a fraction of zero", STRATEGIC, "2.0", 200),
+    ("strategic, an exponent", STRATEGIC, "2e0", 200),
+    ("strategic, a fraction", STRATEGIC, "2.5", 422),
+    ("strategic, beyond 32 bits", STRATEGIC, "2147483648", 422),
+    ("merge, a fraction of zero", MERGE, "2.0", 422),
+    ("merge, beyond 64 bits", MERGE, "9223372036854775808", 422),
+)
+def test_strategic_patches_alone_may_have_fractions_of_zero(media: str, number: str, code: int, api: Api) -> None:
+    body = job()
+    api.create(api.jobs, {**body, "spec": {**body["spec"], "parallelism": 0}})
+    answer = api("PATCH", f"{api.jobs}/crunch", f'{{"spec":{{"backoffLimit":{number}}}}}'.encode(), type=media)
+    assert answer.code == code, answer.text
+    if code == 200:
+        assert repr(answer.body["spec"]["backoffLimit"]) == "2"
 
 
 @cases(

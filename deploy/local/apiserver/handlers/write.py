@@ -32,7 +32,7 @@ from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
-from deploy.local.apiserver.schema import schema
+from deploy.local.apiserver.schema import schema, structural
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import NODE, Kind, Object
@@ -375,7 +375,8 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
                 return result
             if media == MERGE_PATCH:
                 return patches.merge_patch(doc, document)
-            return _typed(doc, strategic.strategic_merge_patch(kind, doc, document))
+            # As Go converts the numbers of these patches, and of no others.
+            return _typed(doc, strategic.strategic_merge_patch(kind, doc, structural.without_fractions(document)))
         except PatchError as error:
             reason = {400: "BadRequest", 413: "RequestEntityTooLarge"}.get(error.status, "Invalid")
             raise ApiError(error.status, reason, str(error)) from None

@@ -23,7 +23,8 @@ _NOT_RESTRICTING = frozenset(
 #: By type, the keywords that the compiled tests cover.
 _COVERED: Mapping[str, frozenset[str]] = {
     "string": frozenset({"enum", "format", "maxLength", "minLength"}),
-    "integer": frozenset(),
+    # int32 and int64 restrict nothing.
+    "integer": frozenset({"format"}),
     "boolean": frozenset(),
     "array": frozenset({"items", "x-kubernetes-list-type"}),
     "object": frozenset({"properties", "additionalProperties", "required"}),

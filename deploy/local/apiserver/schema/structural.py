@@ -73,7 +73,7 @@ def defaulter(schema: Object) -> Callable[[Any], Any]:
         text = _written(filled)
         if text is None or b"null" in text:
             filled = _without_nulls(schema, filled)
-        return _without_fractions(filled) if text is None or _FRACTION_OF_ZERO.search(text) else filled
+        return without_fractions(filled) if text is None or _FRACTION_OF_ZERO.search(text) else filled
 
     return default
 
@@ -86,12 +86,13 @@ def _written(value: Any) -> bytes | None:
         return None
 
 
-def _without_fractions(value: Any) -> Any:
+def without_fractions(value: Any) -> Any:
+    """Returns a value whose whole numbers have no fraction of zero: ``2`` for ``2.0``."""
     match value:
         case dict():
-            return {name: _without_fractions(member) for name, member in value.items()}
+            return {name: without_fractions(member) for name, member in value.items()}
         case list():
-            return [_without_fractions(item) for item in value]
+            return [without_fractions(item) for item in value]
         case float() if _is_whole(value):
             return int(value)
         case _:
@@ -250,8 +251,6 @@ def _number(schema: Object, value: float, path: str) -> Iterator[FieldError]:
             yield _rule(path, value, f"should be greater than {'' if exclusive else 'or equal to '}{limit}")
     if (step := schema.get("multipleOf")) is not None and value % step:
         yield _rule(path, value, f"should be a multiple of {step}")
-    if schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
-        yield _rule(path, value, f"must be of type int32: {fields.shown(value)}")
 
 
 def _array(schema: Object, value: list[Any], path: str) -> Iterator[FieldError]:

@@ -104,7 +104,6 @@ ONE_OF = 'one: Invalid value: "": "spec.one" must validate one and only one sche
         'never: Invalid value: "": "spec.never" must not validate the schema (not)': {"never": {"p": ""}},
         "all: Invalid value: 2: spec.all in body should be greater than or equal to 3": {"all": 2},
         "pod.apiVersion: Required value: must not be empty": {"pod": {"kind": "Pod"}},
-        "small: Invalid value: 2147483648: spec.small in body must be of type int32: 2147483648": {"small": 2**31},
         **{
             f'{field}: Invalid value: "number": spec.{field} in body must be of type {kind}: "number"': {field: value}
             for field, kind, value in (
@@ -124,6 +123,7 @@ def test_a_value_that_breaks_its_schema_is_refused(refusal: str, body: Any) -> N
     ("nothing", {}),
     ("a whole number with a fraction of zero", {"i": 3.0}),
     ("a text where a number may be", {"port": "http"}),
+    ("a format of numbers", {"small": 2**31}),
     ("the largest numbers", {"whole": 2**63 - 1, "even": -(2**63), "port": 2.0**53 - 1}),
     ("a null where it is allowed", {"o": {"a": "x", "b": 2.0, "n": None}}),
     ("anything", {"any": {"x": [1, {"y": None}]}}),
