@@ -157,8 +157,8 @@ def config_map(**data: str) -> str:
 def test_an_object_is_applied_changed_shown_and_deleted(client: Terminal) -> None:
     assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings created\n"
     assert client.type("apply", "-f", "-", stdin=config_map(a="1", b="2")) == "configmap/settings unchanged\n"
-    tried = client.type("apply", "--dry-run", "-f", "-", stdin=config_map(a="3"))
-    assert tried == "configmap/settings configured (dry run)\n"
+    tried = client.type("apply", "--dry-run=server", "-f", "-", stdin=config_map(a="3"))
+    assert tried == "configmap/settings configured (server dry run)\n"
     assert yaml.safe_load(client.type("get", "cm", "settings", "-o", "yaml"))["data"] == {"a": "1", "b": "2"}
     assert client.type("apply", "-f", "-", stdin=config_map(a="3")) == "configmap/settings configured\n"
     shown = yaml.safe_load(client.type("get", "cm", "settings", "-o", "yaml"))
@@ -179,6 +179,13 @@ def test_kubectl_and_penstock_take_turns_on_one_object(client: Terminal, kubectl
     assert "unchanged" in kubectl("apply", "--validate=false", "-f", "-", stdin=config_map(b="2", c="3"))
     assert "configured" in kubectl("apply", "--validate=false", "-f", "-", stdin=config_map(c="3"))
     assert yaml.safe_load(client.type("get", "cm", "settings", "-o", "json"))["data"] == {"c": "3"}
+    kubectl("label", "configmap", "settings", "example.com/app=x")
+    asked = ("get", "cm", "settings", "-L", "example.com/app,tier", "--show-labels")
+    for printed in (kubectl(*asked), client.type(*asked)):
+        header, row = (line.split() for line in printed.splitlines())
+        assert header[-3:] == ["APP", "TIER", "LABELS"]
+        # The object has no tier.
+        assert row[-2:] == ["x", "example.com/app=x"]
     client.type("delete", "-f", "-", stdin=config_map())
 
 

@@ -58,4 +58,4 @@ def test_the_scheduledjob_runs_now_with_a_parameter(up: subprocess.Popen[bytes],
 
 def test_the_gang_is_accepted(up: subprocess.Popen[bytes], terminal: Terminal) -> None:
     said = terminal.type("apply", "--dry-run", "-f", "-", stdin=MANIFESTS["Job"])
-    assert said == "job.batch.volcano.sh/gang created (dry run)\n"
+    assert said == "job.batch.volcano.sh/gang created (server dry run)\n"

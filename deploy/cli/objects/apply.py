@@ -34,11 +34,18 @@ ESTABLISHING = 15.0
     shell_complete=completers.paths,
 )
 @click.option("-R", "--recursive", is_flag=True, help="Files of subfolders too.")
-@click.option("--dry-run", is_flag=True, help="Let the server check everything and store nothing.")
+@click.option(
+    "--dry-run",
+    type=click.Choice(("none", "server")),
+    is_flag=False,
+    flag_value="server",
+    default="none",
+    help="Let the server check everything and store nothing; server may be left out.",
+)
 @click.option("-o", "--output", "form", type=click.Choice(("name",)), help="Print only kind/name.")
 @api_connection.cluster_options
 def command(
-    sources: tuple[str, ...], recursive: bool, dry_run: bool, form: str | None, target: api_connection.ConnectionTarget
+    sources: tuple[str, ...], recursive: bool, dry_run: str, form: str | None, target: api_connection.ConnectionTarget
 ) -> None:
     """Create or change objects to match their manifests.
 
@@ -51,10 +58,11 @@ def command(
     Examples:
       penstock apply -f examples/scaledjob.yaml
       penstock apply -f manifests/ -n batch
+      penstock apply -f job.yaml --dry-run=server
       penstock crds | penstock apply -f -
     """
     found = manifests.read(sources, recursive=recursive)
-    applier = Applier(target.namespace, explicit=target.explicit, dry_run=dry_run, terse=form == "name")
+    applier = Applier(target.namespace, explicit=target.explicit, dry_run=dry_run == "server", terse=form == "name")
     api_connection.run(target, lambda cluster: applier.apply_all(cluster, found))
 
 
@@ -70,7 +78,7 @@ class Applier:
         self._dry_run = dry_run
         # Without strict validation the server would drop a misspelt field silently.
         self._query = {"fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-        self._suffix = " (dry run)" if dry_run else ""
+        self._suffix = " (server dry run)" if dry_run else ""
         self._terse = terse
         self._kinds: dict[tuple[str, str], discovery.DiscoveredKind] = {}
         self._defined = False

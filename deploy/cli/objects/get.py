@@ -71,6 +71,15 @@ class _Form(click.Choice[str]):
 @click.option("--field-selector", default="", metavar="SELECTOR", help="Only objects with these fields.")
 @click.option("-o", "--output", "form", type=_Form(), help="Another form than the table.")
 @click.option("--sort-by", metavar="PATH", help="Order of the objects: .metadata.creationTimestamp.")
+@click.option(
+    "-L",
+    "--label-columns",
+    "label_columns",
+    type=options.WORD,
+    multiple=True,
+    metavar="KEY[,KEY]",
+    help="Columns with the values of these labels.",
+)
 @click.option("--show-labels", is_flag=True, help="The labels as the last column.")
 @click.option("-w", "--watch", is_flag=True, help="Then show every change, until interrupted.")
 @click.option("--no-headers", is_flag=True, help="No header line.")
@@ -84,6 +93,7 @@ def command(
     field_selector: str,
     form: str | None,
     sort_by: str | None,
+    label_columns: tuple[str, ...],
     show_labels: bool,
     watch: bool,
     no_headers: bool,
@@ -104,6 +114,7 @@ def command(
       penstock get pods -l job-name=crunch-1  by label
       penstock get jobs -w                    and then every change
       penstock get pods --sort-by .status.startTime --show-labels
+      penstock get pods -L app,tier           and the values of two labels
       penstock get jobs -o custom-columns=NAME:.metadata.name,DONE:.status.succeeded
       penstock get pods -o jsonpath='{range .items[*]}{.metadata.name}{"\\n"}{end}'
     """
@@ -119,7 +130,8 @@ def command(
         if watch and len(queries) > 1:
             raise UserError("--watch follows one kind or one object at a time")
         if form in (None, "wide"):
-            tables = TablePrinter(form == "wide", not no_headers, all_namespaces, show_labels, order)
+            keys = tuple(key for part in label_columns for key in part.split(",") if key)
+            tables = TablePrinter(form == "wide", not no_headers, all_namespaces, show_labels, order, keys)
             await show_tables(cluster, queries, tables, watch=watch, missing_is_fine=ignore_not_found)
         else:
             shape = OutputShape(name, show_managed_fields, order, template, columns, headers=not no_headers)
@@ -171,13 +183,14 @@ def named(catalogue: discovery.Catalogue, what: Sequence[str], namespace: str) -
 
 @dataclass(frozen=True, slots=True)
 class TablePrinter:
-    """Options of the tables that `get` prints. labels: the last column has them."""
+    """Options of the tables that `get` prints. labels: the last column has them. keys: of labels with a column each."""
 
     wide: bool = False
     headers: bool = True
     everywhere: bool = False
     labels: bool = False
     order: path_output.Order | None = None
+    keys: tuple[str, ...] = ()
 
 
 Table = tuple[list[str], list[list[str]]]
@@ -198,11 +211,13 @@ def cells(answer: Object, how: TablePrinter, *, prefix: str = "", namespaced: bo
         if prefix:
             texts[0] = f"{prefix}/{texts[0]}"
         metadata = row["object"]["metadata"]
+        labels = metadata.get("labels") or {}
+        texts += [labels.get(key, "") for key in how.keys]
         if how.labels:
-            texts.append(
-                ",".join(f"{key}={value}" for key, value in (metadata.get("labels") or {}).items()) or "<none>"
-            )
+            texts.append(",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<none>")
         rows.append([metadata.get("namespace", ""), *texts] if everywhere else texts)
+    # As in kubectl, without the domains of the keys.
+    header += [key.rpartition("/")[2].upper() for key in how.keys]
     if how.labels:
         header.append("LABELS")
     return (["NAMESPACE", *header] if everywhere else header), rows

@@ -144,11 +144,13 @@ def method_not_allowed() -> ApiError:
     return ApiError(405, "MethodNotAllowed", message, {})
 
 
-def not_acceptable() -> ApiError:
+_ACCEPTED = (
+    "only the following media types are accepted: application/json, application/json;stream=watch, application/yaml"
+)
+
+
+def not_acceptable(message: str = _ACCEPTED) -> ApiError:
     """406: none of the asked-for representations exists."""
-    message = (
-        "only the following media types are accepted: application/json, application/json;stream=watch, application/yaml"
-    )
     return ApiError(406, "NotAcceptable", message)
 
 

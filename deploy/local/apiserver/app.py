@@ -42,6 +42,7 @@ from deploy.local.apiserver.http.request import (
     Upgrade,
     YamlBody,
     json_response,
+    negotiate,
     refusal,
 )
 from workers.api.bearer_tokens import bearer_token
@@ -68,11 +69,14 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Context, ApiRequest, RequestTarget
     **{("scale", "GET"): scale.get, ("scale", "PUT"): scale.update, ("scale", "PATCH"): scale.patch},
     **{("binding", "POST"): pods.bind, ("eviction", "POST"): pods.evict, ("log", "GET"): pod_logs.stream},
     ("token", "POST"): service_account_tokens.create,
+    ("finalize", "PUT"): write.update,
     **{(part, method): pods.upgrade for part in api_resources.STREAMS for method in ("GET", "POST")},
 }
 #: Bytes of an answer that are sent at once. A connection keeps a buffer of this size as long as it is open.
 PART = 256 * 1024
 NOT_A_PATH = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+#: What is served beside resources.
+PATHS = {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version"]}
 
 
 class ApiApp:
@@ -153,20 +157,32 @@ class ApiApp:
             case ["healthz" | "livez" | "readyz", *checks] if checks in ([], ["ping"]):
                 return Response(200, b"ok", "text/plain; charset=utf-8")
             case [""]:
-                return json_response(
-                    {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version"]}
-                )
-            case ["version"]:
-                return json_response(api_groups.VERSION)
-            case ["openapi", *rest]:
-                return self._documents.answer(request, rest) or NOT_A_PATH
+                return json_response(PATHS)
+            case ["version", *rest]:
+                return _version(request, rest)
+            case ["openapi", *rest] if (document := self._documents.answer(request, rest)) is not None:
+                return document
             case ["api", version, *rest] if rest:
                 return await self._resource(request, "", version, rest)
             case ["apis", group, version, *rest] if rest:
                 return await self._resource(request, group, version, rest)
-        if request.method != "GET":
+        found = api_groups.answer(self._ctx.registry, request, parts)
+        if found is None:
+            return self._no_path(request, parts)
+        # A real server shows its groups to every method.
+        if request.method != "GET" and not (parts[0] == "apis" and len(parts) < 3):
             raise api_errors.method_not_allowed()
-        return api_groups.answer(self._ctx.registry, request, parts) or NOT_A_PATH
+        return found
+
+    def _no_path(self, request: ApiRequest, parts: list[str]) -> Response:
+        """Returns the 404 of a path that leads nowhere, in the form that a real server has for its place."""
+        match parts:
+            case ["apis", group, *_] if api_groups.answer(self._ctx.registry, request, ["apis", group]) is None:
+                return NOT_A_PATH
+            case ["api" | "apis", *_]:
+                raise api_errors.no_resource()
+            case _:
+                return json_response(PATHS, 404)
 
     async def _resource(self, request: ApiRequest, group: str, version: str, parts: list[str]) -> Answer:
         if found := access_reviews.find(group, version, parts):
@@ -179,6 +195,9 @@ class ApiApp:
             if request.method != "GET":
                 raise api_errors.method_not_allowed()
             return read.watching(self._ctx, request, target)
+        if target.subresource in ("", "status", "finalize"):
+            # Before anything is looked for, or written.
+            negotiate(request.headers.get("accept", ""))
         answer = await (self._named(request, target) if target.name else self._collection(request, target))
         return _warned(answer, target.resource.deprecation)
 
@@ -238,6 +257,15 @@ class ApiApp:
             raise api_errors.method_not_allowed()
         answer = handler(self._ctx, request, target)
         return answer if isinstance(answer, Answer) else await answer
+
+
+def _version(request: ApiRequest, rest: list[str]) -> Response:
+    """Returns the answer to ``/version`` and what is below it."""
+    if rest:
+        raise api_errors.no_resource()
+    if request.method != "GET":
+        raise api_errors.method_not_allowed()
+    return json_response(api_groups.VERSION)
 
 
 def _warned(answer: Answer, deprecation: str) -> Answer:

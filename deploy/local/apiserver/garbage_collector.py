@@ -17,7 +17,7 @@ from deploy.local.apiserver.discovery.api_resources import ServedResource
 from deploy.local.apiserver.handlers.deletion import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, delete
 from deploy.local.apiserver.handlers.write import remaining
 from deploy.local.apiserver.storage.object_store import StoredChange, StoredObject
-from deploy.local.apiserver.strategies.core import CLAIM_IN_USE
+from deploy.local.apiserver.strategies.core import CLAIM_IN_USE, CONTENT
 from workers.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, Object, finalizers_of
 
 log = logging.getLogger(__name__)
@@ -257,7 +257,10 @@ class Collector:
         cleared = [self._clear(storage, namespace) for storage in store.resources()]
         if all(cleared):
             body = record.body
-            body.get("spec", {}).pop("finalizers", None)
+            spec = body.get("spec", {})
+            left = [name for name in spec.pop("finalizers", ()) if name != CONTENT]
+            if left:
+                spec["finalizers"] = left
             self._save(resource, record, body)
 
     def _populated(self, namespace: str) -> bool:

@@ -1,6 +1,8 @@
 """Deletion: finalizers, time to stop, owners and namespaces."""
 
-from tests.integration.apiserver.client import Api, config_map, job, owned_by, pod, until
+from typing import Any
+
+from tests.integration.apiserver.client import Answer, Api, config_map, job, owned_by, pod, until
 from tests.support.tables import cases
 
 
@@ -181,6 +183,39 @@ def test_a_namespace_is_emptied_before_it_goes(api: Api) -> None:
     assert api.get(path).code == 200
     api.patch(f"{api.maps}/one", {"metadata": {"finalizers": None}})
     until(lambda: api.get(path).code == 404, "the namespace is gone")
+
+
+def test_further_finalizers_keep_a_namespace_until_its_finalize_subresource_takes_them(api: Api) -> None:
+    path = f"/api/v1/namespaces/{api.namespace}"
+
+    def finalize(names: list[str], **change: Any) -> Answer:
+        body = {**api.get(path).body, "spec": {"finalizers": names}}
+        return api("PUT", f"{path}/finalize", {**body, "metadata": {**body["metadata"], **change}})
+
+    assert api.get(path).body["spec"] == {"finalizers": ["kubernetes"]}
+    assert api("PUT", path, {**api.get(path).body, "spec": {}}).body["spec"] == {"finalizers": ["kubernetes"]}
+    answer = finalize(["kubernetes", "test.dev/a"], labels={"a": "b"})
+    assert (answer.code, answer.body["spec"]["finalizers"]) == (200, ["kubernetes", "test.dev/a"])
+    assert answer.body["metadata"]["labels"]["a"] == "b"
+    assert finalize(["bare"]).code == 422
+    assert finalize([], name="other").code == 400
+    assert finalize([], resourceVersion="1").code == 409
+    for method in ("GET", "POST", "DELETE"):
+        assert api(method, f"{path}/finalize").code == 405
+    api.create(api.maps, config_map())
+    assert api("DELETE", path).body["status"]["phase"] == "Terminating"
+    until(lambda: api.get(path).body["spec"] == {"finalizers": ["test.dev/a"]}, "the namespace is empty")
+    assert api.get(f"{api.maps}/one").code == 404
+    gone = finalize([])
+    assert (gone.code, gone.body["spec"]) == (200, {})
+    until(lambda: api.get(path).code == 404, "the namespace is gone")
+    assert api("PUT", f"{path}/finalize", {**gone.body, "metadata": {"name": api.namespace}}).code == 404
+
+
+def test_a_namespace_is_created_with_further_finalizers(api: Api) -> None:
+    body = {"metadata": {"name": f"{api.namespace}-kept"}, "spec": {"finalizers": ["test.dev/a"]}}
+    answer = api("POST", "/api/v1/namespaces", body, dryRun="All")
+    assert (answer.code, answer.body["spec"]) == (201, {"finalizers": ["test.dev/a", "kubernetes"]})
 
 
 @cases(

@@ -19,6 +19,22 @@ def five(api: Api) -> Api:
 
 
 @for_each(
+    (r"metadata.name!=m0\,m1", 200),
+    (r"metadata.name!=m0\=", 200),
+    (r"metadata.name!=m0\\", 200),
+    (r"metadata.name!=m\0", 400),
+    ("metadata.name!=m0\\", 400),
+    ("metadata.name!=m0=m1", 400),
+    (r"metadata\.name!=m0", 400),
+)
+def test_backslashes_of_field_selectors_escape_in_values(selector: str, code: int, five: Api) -> None:
+    answer = five.get(five.maps, fieldSelector=selector)
+    assert answer.code == code
+    if code == 200:
+        assert {"m0", "m1", "m2", "m3", "m4"} <= {*_names(answer.body)}
+
+
+@for_each(
     ("colour=red", ["m0", "m1"]),
     ("colour!=red", ["m2", "m3", "m4"]),
     ("colour in (blue,green)", ["m2", "m3", "m4"]),

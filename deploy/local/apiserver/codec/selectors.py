@@ -207,16 +207,20 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 #: The paths of selectable fields whose names are not their paths.
 _PATHS = {"status.successful": "status.succeeded", "source": "source.component", "name": "metadata.name"}
 _ZEROS = {"status.successful": "0", "status.replicas": "0", "spec.hostNetwork": "false", "spec.unschedulable": "false"}
-_TERM = re.compile(r"(?P<field>(?:\\.|[^\\=!])*)(?P<operator>==|!=|=)(?P<value>(?:\\.|[^\\=])*)")
+_TERM = re.compile("(?P<field>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
+#: The terms of a field selector: a backslash takes the comma behind it into its term.
+_TERMS = re.compile(r"(?:\\.|[^\\,]|\\$)+", re.DOTALL)
+#: A character of a value: escaped, a backslash that escapes nothing, or one that stands for itself.
+_VALUE = re.compile(r"\\(?P<escaped>[\\,=])|(?P<escape>\\.?)|(?P<plain>.)", re.DOTALL)
 
 
 def field_selector(text: str, kind: Kind) -> Callable[[Object], bool]:
     """Returns the test of a kind's field selector: ``k=v``, ``k==v``, ``k!=v``, joined by commas.
 
-    A backslash escapes a comma, an equals sign or itself. Raises ValueError for a malformed text and for a field
-    that cannot be selected on.
+    In a value a backslash escapes a comma, an equals sign or itself. Raises ValueError for a malformed text and for
+    a field that cannot be selected on.
     """
-    terms = [_term(term, kind) for term in re.findall(r"(?:\\.|[^\\,])+", text)]
+    terms = [_term(term, text, kind) for term in _TERMS.findall(text)]
     if not terms:
         return lambda _body: True
     return lambda body: all(
@@ -224,14 +228,25 @@ def field_selector(text: str, kind: Kind) -> Callable[[Object], bool]:
     )
 
 
-def _term(text: str, kind: Kind) -> tuple[str, bool, str]:
+def _term(text: str, whole: str, kind: Kind) -> tuple[str, bool, str]:
     match = _TERM.fullmatch(text)
     if match is None:
-        raise ValueError(f"invalid selector: '{text}'; can't understand '{text}'")
-    field, value = (re.sub(r"\\(.)", r"\1", match[part]) for part in ("field", "value"))
+        raise ValueError(f"invalid selector: '{whole}'; can't understand '{text}'")
+    field, value = match["field"], _unescaped(match["value"])
     if field not in _METADATA and field not in _FIELDS.get(kind.id, ()):
         raise ValueError(_unknown(field, kind))
     return field, match["operator"] != "!=", value
+
+
+def _unescaped(text: str) -> str:
+    found: list[str] = []
+    for match in _VALUE.finditer(text):
+        if (escape := match["escape"]) is not None:
+            raise ValueError(f"invalid field selector: invalid escape sequence: {escape}")
+        if match["plain"] == "=":
+            raise ValueError(f"invalid field selector: unescaped character in value: {ord('=')}")
+        found.append(match["escaped"] or match["plain"])
+    return "".join(found)
 
 
 def _unknown(field: str, kind: Kind) -> str:

@@ -252,13 +252,14 @@ _SCALED = {**_ALL, "scale": ScalePaths(selector=".spec.selector")}
 _CLUSTER = {"namespaced": False}
 #: Subresources of pods whose connections change to another protocol.
 STREAMS = ("attach", "exec", "portforward")
+_FINALIZE = {"finalize": ("update",)}
 _POD_PARTS = {
     **{"binding": ("create",), "eviction": ("create",), "log": ("get",)},
     **dict.fromkeys(STREAMS, ("create", "get")),
 }
 #: Group, kind, plural and the rest of every built-in resource; all are version v1.
 _BUILTINS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("", "Namespace", "namespaces", {**_CLUSTER, "short": ("ns",), "status": True}),
+    ("", "Namespace", "namespaces", {**_CLUSTER, "short": ("ns",), "status": True, "subresources": _FINALIZE}),
     ("", "Pod", "pods", {**_ALL, "short": ("po",), "returns": True, "subresources": _POD_PARTS}),
     ("", "ConfigMap", "configmaps", {"short": ("cm",)}),
     ("", "Secret", "secrets", {}),

@@ -33,6 +33,7 @@ def _subresources(resource: ServedResource) -> Iterator[tuple[str, Object, tuple
     kinds = {
         "binding": {"group": "", "version": "v1", "kind": "Binding"},
         "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
+        "finalize": own,
         "log": own,
         "token": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"},
         **{

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 
 import orjson
 
@@ -29,6 +30,7 @@ from workers.api.kinds import Kind, Object
 #: Seconds between bookmarks of an idle watch that asked for them. Informers probe a server that was silent for 2.5 s
 #: with a list (`workers.cache.informers.pace`), which costs both more than a bookmark does.
 BOOKMARK = 2.0
+_METADATA_FORMS = (Form.METADATA, Form.METADATA_LIST)
 _LIST_OPTIONS = Kind("meta.k8s.io", "v1", "ListOptions", "")
 #: What a list can say about the version that it names.
 _MATCHES = ("Exact", "NotOlderThan")
@@ -51,14 +53,16 @@ def shown(ctx: Context, request: ApiRequest, resource: ServedResource, record: S
     """One object in the form the client accepts."""
     accept = negotiate(request.headers.get("accept", ""))
     match accept.form:
-        case Form.JSON:
-            return Response(code, resource.encode(record))
-        case Form.YAML:
-            return Response(code, resource.encode(record), yaml=True)
+        case Form.WHOLE:
+            return Response(code, resource.encode(record), yaml=accept.yaml)
         case Form.METADATA:
-            return json_response(_partial(resource.present(record), accept.version), code)
+            made = _partial(resource.present(record), accept.version)
+        case Form.METADATA_LIST:
+            why = f"the requested object is not a list ({resource.kind.kind})"
+            raise api_errors.not_acceptable(f"you requested {accept.form.value}, but {why}")
         case Form.TABLE:
-            return json_response(_table(ctx, request, accept, resource, [record], str(record.version)), code)
+            made = _table(ctx, request, accept, resource, [record], str(record.version))
+    return replace(json_response(made, code), yaml=accept.yaml)
 
 
 def _partial(body: Object, version: str) -> Object:
@@ -214,17 +218,21 @@ def _collection(
     page: Sequence[StoredObject],
     metadata: Object,
 ) -> Response:
-    if accept.form is Form.TABLE:
-        made = _table(ctx, request, accept, resource, page, metadata["resourceVersion"])
-        return json_response(made | {"metadata": metadata})
-    if accept.form is Form.METADATA:
-        items = [_partial(resource.present(record), accept.version) for record in page]
-        kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{accept.version}"}
-        return json_response({**kind, "metadata": metadata, "items": items})
+    match accept.form:
+        case Form.TABLE:
+            made = _table(ctx, request, accept, resource, page, metadata["resourceVersion"])
+            return replace(json_response(made | {"metadata": metadata}), yaml=accept.yaml)
+        case Form.METADATA_LIST:
+            items = [_partial(resource.present(record), accept.version) for record in page]
+            kind = {"kind": accept.form.value, "apiVersion": f"meta.k8s.io/{accept.version}"}
+            return replace(json_response({**kind, "metadata": metadata, "items": items}), yaml=accept.yaml)
+        case Form.METADATA:
+            why = f"the requested object is a list ({resource.kind.kind}List)"
+            raise api_errors.not_acceptable(f"you requested {accept.form.value}, but {why}")
     # Items of a built-in kind carry no apiVersion and kind of their own in a list.
     whole = resource.custom or resource.outward
     body = resource.encode_list([resource.encode(record) if whole else record.raw for record in page], metadata)
-    return Response(200, body, yaml=accept.form is Form.YAML)
+    return Response(200, body, yaml=accept.yaml)
 
 
 def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream:
@@ -234,6 +242,8 @@ def watching(ctx: Context, request: ApiRequest, target: RequestTarget) -> Stream
         raise api_errors.invalid(_LIST_OPTIONS, "", [field_errors.forbidden("sendInitialEvents", text)])
     _check_match(request)
     accept = negotiate(request.headers.get("accept", ""))
+    if accept.yaml:
+        raise api_errors.not_acceptable()
     chosen = Filter(target.namespace, chooser(request, target))
     asked = request.query.get("resourceVersion", "")
     since = None if asked in ("", "0") else _version(asked)
@@ -293,7 +303,7 @@ class _Frames:
                 made["columnDefinitions"] = None
             self._headed = True
             return orjson.dumps(made)
-        if accept.form is Form.METADATA:
+        if accept.form in _METADATA_FORMS:
             return orjson.dumps(_partial(resource.present(record), accept.version))
         return resource.encode(record)
 
@@ -305,7 +315,7 @@ class _Frames:
             "apiVersion": kind.api_version,
             "metadata": {"resourceVersion": str(version), "creationTimestamp": None},
         }
-        if self._accept.form is Form.METADATA:
+        if self._accept.form in _METADATA_FORMS:
             body |= {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{self._accept.version}"}
         if self._accept.form is Form.TABLE:
             table = Accept(self._accept.form, self._accept.version)

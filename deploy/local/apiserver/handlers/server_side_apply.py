@@ -68,7 +68,7 @@ def _config(target: RequestTarget, document: Any) -> Object:
         raise bad_request("error decoding YAML: json: cannot unmarshal into Go value of type map[string]interface {}")
     if not document.get("kind"):
         raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(document).decode()}'")
-    if (version := document.get("apiVersion", "")) != kind.api_version:
+    if (version := document.get("apiVersion") or "") != kind.api_version:
         why = f"Specified patch version: {version}, expected: {kind.api_version}"
         raise bad_request(f"Incorrect version specified in apply patch. {why}")
     meta = document.get("metadata") or {}

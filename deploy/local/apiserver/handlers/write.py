@@ -32,7 +32,7 @@ from deploy.local.apiserver.http import warning_headers
 from deploy.local.apiserver.http.request import ApiRequest, Response, shallow
 from deploy.local.apiserver.patch import PatchError, patches, strategic
 from deploy.local.apiserver.patch.apply.managed_fields import ManagedFields
-from deploy.local.apiserver.schema import schema
+from deploy.local.apiserver.schema import schema, structural
 from deploy.local.apiserver.storage.object_store import StoredObject
 from workers.api import times
 from workers.api.kinds import NODE, Kind, Object
@@ -82,14 +82,7 @@ def decoded(
     kind = target.resource.kind
     if not isinstance(document, dict):
         raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal into {kind.kind}")
-    named = {key: document.get(key) for key in ("apiVersion", "kind")}
-    if target.resource.custom and not named["kind"]:
-        shown = orjson.dumps(document).decode()
-        raise bad_request(f"Object 'Kind' is missing in '{shown}'")
-    if any(
-        named[key] not in (None, "", wanted) for key, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind))
-    ):
-        raise bad_request(_other(target, str(named["apiVersion"] or kind.api_version), str(named["kind"] or kind.kind)))
+    _check_type(target, document, patched=old is not None)
     whole = {**document, **kind.type_meta}
     try:
         body, warnings = target.resource.schema.decode(whole, strict=_strictness(request))
@@ -100,7 +93,58 @@ def decoded(
         body["metadata"] = {}
     elif (document.get("metadata") or {}).get("managedFields") == []:
         body["metadata"]["managedFields"] = []  # an empty list says something here: forget all owners
-    return body, warnings
+    return body, [*warnings, *_distinct_owners(body["metadata"], patched=old is not None)]
+
+
+def _distinct_owners(meta: Object, *, patched: bool) -> list[str]:
+    """Removes owner references that stand before, whole, and returns the warning about them."""
+    distinct: dict[bytes, Object] = {}
+    # By their JSON: a body may have tens of thousands of them.
+    again = [
+        str(owner.get("uid") or "")
+        for owner in meta.get("ownerReferences") or ()
+        if distinct.setdefault(orjson.dumps(owner, option=orjson.OPT_SORT_KEYS), owner) is not owner
+    ]
+    if not again:
+        return []
+    meta["ownerReferences"] = [*distinct.values()]
+    when = " after mutating admission happens" if patched else ""
+    return [
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and "
+        f"may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
+        f"observed: {', '.join(again)}"
+    ]
+
+
+def _check_type(target: RequestTarget, document: Object, *, patched: bool) -> None:
+    """Refuses a document of another kind or version (400), or of a custom resource's other kind (422).
+
+    A document of a built-in kind may lack both. patched: it is what a patch has left.
+    """
+    kind, custom = target.resource.kind, target.resource.custom
+    version, found = document.get("apiVersion"), document.get("kind")
+    for field, value in (("apiVersion", version), ("kind", found)):
+        if value is not None and not isinstance(value, str):
+            why = f"cannot unmarshal {field_errors.shown(value)} into Go struct field .{field} of type string"
+            raise bad_request(f"couldn't get version/kind; json parse error: json: {why}")
+        if custom and not value:
+            spelled = "Kind" if field == "kind" else field
+            raise bad_request(f"Object '{spelled}' is missing in '{field_errors.shown(document)}'")
+    fits = version in (None, "", kind.api_version), found in (None, "", kind.kind)
+    if all(fits):
+        return
+    if not custom:
+        raise bad_request(_other(kind, str(version or kind.api_version), str(found or kind.kind)))
+    if not fits[0] and not patched:
+        why = f"does not match the expected API version ({kind.api_version})"
+        raise bad_request(f"the API version in the data ({version}) {why}")
+    given = {"kind": (found, kind.kind), "apiVersion": (version, kind.api_version)}
+    wrong = {at: both for at, both in given.items() if both[0] != both[1]}
+    errors = [field_errors.invalid(at, value, f"must be {wanted}") for at, (value, wanted) in wrong.items()]
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else ""
+    other = Kind(str(version).rpartition("/")[0], "", str(found), "")
+    raise api_errors.invalid(other, str(name or target.name), errors)
 
 
 def _unknown_in_templates(request: ApiRequest, target: RequestTarget, body: Object, old: Object | None) -> list[str]:
@@ -114,15 +158,8 @@ def _unknown_in_templates(request: ApiRequest, target: RequestTarget, body: Obje
     return schema.told(brought, _strictness(request), prefix)
 
 
-def _other(target: RequestTarget, version: str, found: str) -> str:
+def _other(kind: Kind, version: str, found: str) -> str:
     """Returns the refusal of an object of another kind or version."""
-    kind = target.resource.kind
-    if target.resource.custom:
-        return (
-            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-            if (version != kind.api_version)
-            else f"the kind in the data ({found}) does not match the expected kind ({kind.kind})"
-        )
     short = version.rpartition("/")[2]
     return f'{found} in version "{short}" cannot be handled as a {kind.kind}: it is no {kind.api_version} {kind.kind}'
 
@@ -306,6 +343,9 @@ async def patch(ctx: Context, request: ApiRequest, target: RequestTarget) -> Res
     record = ctx.existing(target)
     live = target.resource.present(record)
     patched = change(live)
+    if not target.resource.custom and not patched.get("apiVersion"):
+        # A real server then reads the document as its own internal version, in which names are spelled otherwise.
+        raise _unnamed(target)
     try:
         body, warnings = decoded(request, target, patched, live)
     except ApiError as error:
@@ -335,7 +375,8 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
                 return result
             if media == MERGE_PATCH:
                 return patches.merge_patch(doc, document)
-            return strategic.strategic_merge_patch(kind, doc, document)
+            # As Go converts the numbers of these patches, and of no others.
+            return _typed(doc, strategic.strategic_merge_patch(kind, doc, structural.without_fractions(document)))
         except PatchError as error:
             reason = {400: "BadRequest", 413: "RequestEntityTooLarge"}.get(error.status, "Invalid")
             raise ApiError(error.status, reason, str(error)) from None
@@ -343,13 +384,26 @@ def patcher(request: ApiRequest, target: RequestTarget) -> Callable[[Object], An
     return apply
 
 
+def _typed(doc: Object, patched: Object) -> Object:
+    """Returns the patched document with the kind and version of `doc`.
+
+    A strategic patch changes neither: a real server decodes its result into the type of the resource.
+    """
+    texts = {field: doc[field] for field in ("apiVersion", "kind") if isinstance(patched.get(field), str | None)}
+    return {**patched, **texts}
+
+
 def named(target: RequestTarget, meta: Object) -> None:
     """Refuses an object without a name, and one that is not called as the path says."""
     if not meta.get("name"):
-        why = "was undeterminable: name must be provided"
-        raise bad_request(f"the name of the object ({target.name} based on URL) {why}")
+        raise _unnamed(target)
     if meta["name"] != target.name:
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})")
+
+
+def _unnamed(target: RequestTarget) -> ApiError:
+    why = "was undeterminable: name must be provided"
+    return bad_request(f"the name of the object ({target.name} based on URL) {why}")
 
 
 def _preconditions(target: RequestTarget, record: StoredObject, meta: Object, *, patched: bool) -> None:
@@ -411,7 +465,8 @@ async def replace_object(
         body = strategy.prepare_status(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_status(body, old))
     else:
-        body = strategy.prepare_update(body, old)
+        prepare = strategy.prepare_finalize if target.subresource == "finalize" else strategy.prepare_update
+        body = prepare(body, old)
         errors = _problems(resource.schema.validate(body), strategy.validate_update(body, old))
         errors = errors or volcano_rules.validate(resource, body, old, ctx.store, ctx.admission)
         warnings += _rule_warnings(ctx, resource, body, old)

@@ -170,40 +170,60 @@ def parse_protobuf(body: bytes) -> Any:
 class Form(Enum):
     """The representation of objects in an answer."""
 
-    JSON = "application/json"
-    YAML = "application/yaml"
+    WHOLE = ""
     TABLE = "Table"
     METADATA = "PartialObjectMetadata"
+    METADATA_LIST = "PartialObjectMetadataList"
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """The agreed form. version: the meta.k8s.io version of a table or of partial metadata."""
+    """The agreed form. version: the meta.k8s.io version of a table or of partial metadata. yaml: sent as YAML."""
 
-    form: Form
+    form: Form = Form.WHOLE
     version: str = "v1"
+    yaml: bool = False
 
 
-JSON = Accept(Form.JSON)
+JSON = Accept()
+#: The group and the versions of tables and of partial metadata.
+_META, _META_VERSIONS = "meta.k8s.io", ("v1", "v1beta1")
 
 
 def negotiate(header: str) -> Accept:
-    """The first form of an Accept header that exists here; 406 when there is none."""
+    """Returns the form of an Accept header's first alternative, by their weights, that exists here; 406 without one."""
     if not header or header == "application/json":
         return JSON
-    for entry in header.split(","):
-        media, *parameters = (part.strip() for part in entry.split(";"))
-        options = dict(p.partition("=")[::2] for p in parameters)
-        wanted = options.get("as", "")
-        if media in ("application/json", "*/*", "application/*"):
-            if not wanted:
-                return JSON
-            if wanted in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
-                form = Form.TABLE if wanted == "Table" else Form.METADATA
-                return Accept(form, options.get("v", "v1"))
-        elif media == "application/yaml" and not wanted:
-            return Accept(Form.YAML)
+    alternatives = [_alternative(entry) for entry in header.split(",")]
+    # Where weights are equal, a type goes before the patterns, as in Go.
+    for media, options in sorted(alternatives, key=lambda each: (-_weight(each[1]), each[0].count("*"))):
+        if (accept := _accepted(media, options)) is not None:
+            return accept
     raise not_acceptable()
+
+
+def _alternative(entry: str) -> tuple[str, dict[str, str]]:
+    media, *parameters = (part.strip() for part in entry.split(";"))
+    return media, dict(parameter.partition("=")[::2] for parameter in parameters)
+
+
+def _weight(options: Mapping[str, str]) -> float:
+    try:
+        return float(options.get("q", "1"))
+    except ValueError:
+        return 0.0
+
+
+def _accepted(media: str, options: Mapping[str, str]) -> Accept | None:
+    """Returns the form of one alternative; None for one that does not exist here."""
+    yaml = media == "application/yaml"
+    if not yaml and media not in ("application/json", "*/*", "application/*"):
+        return None
+    if not any(options.get(name) for name in ("as", "g", "v")):
+        return Accept(yaml=yaml)
+    known = options.get("g") == _META and options.get("v") in _META_VERSIONS
+    forms = [form for form in Form if form is not Form.WHOLE and form.value == options.get("as")]
+    return Accept(forms[0], options["v"], yaml) if known and forms else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def json_patch(doc: Object, operations: Any) -> Object:
     for operation in operations:
         name = operation.get("op")
         if name == "copy":
-            copied += _size(_get(result, _pointer(operation, "from")))
+            copied += _size(_get(result, _inner(operation, "from")))
             if copied > MAX_COPIED:
                 raise PatchError(f"the copies of a JSON patch have more than {MAX_COPIED} bytes", status=413)
         apply = _OPERATIONS.get(name) if isinstance(name, str) else None
@@ -85,6 +85,16 @@ def _pointer(operation: Mapping[str, Any], member: str) -> list[str]:
     if not isinstance(text, str) or (text and not text.startswith("/")):
         raise PatchError(f"{operation.get('op')} operation: malformed {member}: {text!r}")
     return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
+
+
+def _inner(operation: Mapping[str, Any], member: str) -> list[str]:
+    """The tokens of a pointer into the document.
+
+    On a real server, and unlike in RFC 6902, `replace` and `test` alone take the whole document.
+    """
+    if tokens := _pointer(operation, member):
+        return tokens
+    raise PatchError(f'{operation.get("op")} operation does not apply: doc is missing path: ""')
 
 
 def _value(operation: Mapping[str, Any]) -> Any:
@@ -122,8 +132,6 @@ def _get(doc: Any, tokens: Sequence[str]) -> Any:
 
 def _put(doc: Any, tokens: Sequence[str], value: Any) -> Any:
     """Adds, or replaces a member of an object; inserts into a list."""
-    if not tokens:
-        return value
     parent = _get(doc, tokens[:-1])
     if isinstance(parent, list):
         parent.insert(_index(parent, tokens[-1], end=True), value)
@@ -136,8 +144,6 @@ def _put(doc: Any, tokens: Sequence[str], value: Any) -> Any:
 
 def _cut(doc: Any, tokens: Sequence[str]) -> Any:
     """Takes out what must be there, and returns it."""
-    if not tokens:
-        raise PatchError("cannot remove the whole document")
     value = _get(doc, tokens)
     parent = _get(doc, tokens[:-1])
     del parent[_index(parent, tokens[-1]) if isinstance(parent, list) else tokens[-1]]
@@ -145,22 +151,24 @@ def _cut(doc: Any, tokens: Sequence[str]) -> Any:
 
 
 def _remove(doc: Any, operation: Mapping[str, Any]) -> Any:
-    _cut(doc, _pointer(operation, "path"))
+    _cut(doc, _inner(operation, "path"))
     return doc
 
 
 def _replace(doc: Any, operation: Mapping[str, Any]) -> Any:
     """Replaces an item that is there, or sets a member: a real server does not ask for the old one."""
     tokens, value = _pointer(operation, "path"), _value(operation)
+    if not tokens:
+        return value
     parent = _get(doc, tokens[:-1])
-    if not tokens or not isinstance(parent, list):
+    if not isinstance(parent, list):
         return _put(doc, tokens, value)
     parent[_index(parent, tokens[-1])] = value
     return doc
 
 
 def _move(doc: Any, operation: Mapping[str, Any]) -> Any:
-    source, target = _pointer(operation, "from"), _pointer(operation, "path")
+    source, target = _inner(operation, "from"), _inner(operation, "path")
     if target[: len(source)] == source and len(target) > len(source):
         raise PatchError("cannot move a value into itself")
     if source == target:
@@ -170,8 +178,8 @@ def _move(doc: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _copy(doc: Any, operation: Mapping[str, Any]) -> Any:
-    value = _get(doc, _pointer(operation, "from"))
-    return _put(doc, _pointer(operation, "path"), orjson.loads(orjson.dumps(value)))
+    value = _get(doc, _inner(operation, "from"))
+    return _put(doc, _inner(operation, "path"), orjson.loads(orjson.dumps(value)))
 
 
 def _test(doc: Any, operation: Mapping[str, Any]) -> Any:
@@ -197,7 +205,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 _OPERATIONS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
-    "add": lambda doc, operation: _put(doc, _pointer(operation, "path"), _value(operation)),
+    "add": lambda doc, operation: _put(doc, _inner(operation, "path"), _value(operation)),
     "remove": _remove,
     "replace": _replace,
     "move": _move,

@@ -23,11 +23,17 @@ _NOT_RESTRICTING = frozenset(
 #: By type, the keywords that the compiled tests cover.
 _COVERED: Mapping[str, frozenset[str]] = {
     "string": frozenset({"enum", "format", "maxLength", "minLength"}),
-    "integer": frozenset(),
+    # int32 and int64 restrict nothing.
+    "integer": frozenset({"format"}),
     "boolean": frozenset(),
     "array": frozenset({"items", "x-kubernetes-list-type"}),
     "object": frozenset({"properties", "additionalProperties", "required"}),
 }
+
+
+def in_64_bits(value: int) -> bool:
+    """True for a whole number that Go reads as one; it makes a float of any other."""
+    return -(2**63) <= value < 2**63
 
 
 def knows(schema: Object) -> Test:
@@ -70,7 +76,7 @@ def fits(schema: Object, otherwise: Callable[[Object, Any], bool]) -> Test:
         case "string":
             return _text(schema)
         case "integer":
-            return lambda value: type(value) is int
+            return lambda value: type(value) is int and in_64_bits(value)
         case "boolean":
             return lambda value: type(value) is bool
         case "array":

@@ -90,6 +90,10 @@ class Strategy:
         """Returns the errors of changed fields that are immutable. None by default."""
         return []
 
+    def prepare_finalize(self, new: Object, old: Object) -> Object:
+        """The new version as a write of the finalize subresource stores it: as an update, for a kind without one."""
+        return self.prepare_update(new, old)
+
     def prepare_status(self, new: Object, old: Object) -> Object:
         """The stored object with the status of `new`."""
         result = {name: value for name, value in old.items() if name != "status"}

@@ -7,12 +7,15 @@ from datetime import datetime
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError, Rule, between, formatted, one_of
+from deploy.local.apiserver.strategies import metadata
 from deploy.local.apiserver.strategies.base import Strategy
 from workers.api import names
 from workers.api.kinds import Object
 
 #: The most bytes that a ConfigMap's or a Secret's values may have together.
 DATA_LIMIT = 1024 * 1024
+#: The finalizer of a namespace that has not been emptied.
+CONTENT = "kubernetes"
 #: The finalizer of a claim that a pod may use.
 CLAIM_IN_USE = "kubernetes.io/pvc-protection"
 _FROZEN = "field is immutable when `immutable` is set"
@@ -65,10 +68,19 @@ class NamespaceStrategy(Strategy):
     name_rule = staticmethod(names.dns_label)
 
     def prepare_create(self, body: Object, now: datetime) -> Object:
-        return {**super().prepare_create(body, now), "spec": {"finalizers": ["kubernetes"]}}
+        given = (body.get("spec") or {}).get("finalizers") or []
+        own = [] if CONTENT in given else [CONTENT]
+        return {**super().prepare_create(body, now), "spec": {"finalizers": [*given, *own]}}
 
     def prepare_update(self, new: Object, old: Object) -> Object:
         return {**super().prepare_update(new, old), "spec": old.get("spec", {})}
+
+    def prepare_finalize(self, new: Object, old: Object) -> Object:
+        return {**super().prepare_update(new, old), "spec": new.get("spec") or {}}
+
+    def validate(self, body: Object) -> list[FieldError]:
+        finalizers = (body.get("spec") or {}).get("finalizers") or ()
+        return [*metadata.qualified_finalizers(finalizers, "spec.finalizers")]
 
 
 class NodeStrategy(Strategy):

@@ -1,6 +1,6 @@
 """The rules of metadata: names, labels, annotations, owners, finalizers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from deploy.local.apiserver.codec import field_errors
 from deploy.local.apiserver.codec.field_errors import FieldError, TextRule
@@ -113,12 +113,21 @@ def _owners(metadata: Object, path: str) -> Iterator[FieldError]:
 def _finalizers(metadata: Object, path: str, bare: bool) -> Iterator[FieldError]:
     finalizers = metadata.get("finalizers") or []
     place = f"{path}.finalizers"
-    for finalizer in finalizers:
-        yield from field_errors.malformed(place, finalizer, names.qualified_name)
+    if bare:
+        for finalizer in finalizers:
+            yield from field_errors.malformed(place, finalizer, names.qualified_name)
+    else:
+        yield from qualified_finalizers(finalizers, place)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         yield field_errors.invalid(place, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+
+
+def qualified_finalizers(finalizers: Sequence[str], place: str) -> Iterator[FieldError]:
+    """Yields the errors of finalizers that must be standard ones or have a domain."""
+    for finalizer in finalizers:
+        yield from field_errors.malformed(place, finalizer, names.qualified_name)
     for index, finalizer in enumerate(finalizers):
-        if not bare and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield field_errors.invalid(f"{place}[{index}]", finalizer, detail)
 

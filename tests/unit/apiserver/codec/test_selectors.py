@@ -125,6 +125,16 @@ def test_a_count_that_is_absent_is_zero() -> None:
 @cases(
     ("unknown field", POD, "spec.foo=1", "field label not supported: spec.foo"),
     ("another kind's field", SCALED_JOB, "spec.nodeName=1", '"spec.nodeName" is not a known field selector'),
+    ("a backslash before a letter", POD, r"metadata.name=a\b", r"invalid field selector: invalid escape sequence: \b"),
+    ("a backslash at the end", POD, "metadata.name=a\\", "invalid field selector: invalid escape sequence: \\"),
+    ("two equals signs", POD, "metadata.name=a=b", "invalid field selector: unescaped character in value: 61"),
+    ("an escape in the field", POD, r"metadata\.name=a", r"field label not supported: metadata\.name"),
+    (
+        "no operator in one of two",
+        POD,
+        "a,metadata.name=a",
+        "invalid selector: 'a,metadata.name=a'; can't understand 'a'",
+    ),
     ("a Job's field", JOB, "status.failed=1", 'field label "status.failed" not supported for batchv1.Job'),
     ("no operator", POD, "spec.nodeName", "invalid selector"),
 )

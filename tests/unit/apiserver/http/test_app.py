@@ -76,7 +76,7 @@ async def test_yaml_is_read_and_written_beside_the_event_loop(
     if method == "write":
         monkeypatch.setattr(app, "_answer", lambda _request: asyncio.sleep(0, Response(200, b"{}", yaml=True)))
     headers = {"authorization": "Bearer secret", "content_type": "application/yaml"}
-    large = asyncio.create_task(ask(app, "POST", "/version", b"a: 1", **headers))
+    large = asyncio.create_task(ask(app, "POST", "/", b"a: 1", **headers))
     while not begun.is_set():
         await asyncio.sleep(0)
     assert (await ask(ApiApp(app._ctx), "GET", "/livez"))[0] == 200

@@ -1,5 +1,6 @@
 """The schemas of custom resources: pruning, defaults, and what is refused in a real server's words."""
 
+from pprint import pformat
 from typing import Any
 
 import pytest
@@ -47,6 +48,8 @@ PROPERTIES: dict[str, Any] = {
     "pod": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
     "small": {"type": "integer", "format": "int32"},
     "flag": {"type": "boolean"},
+    "whole": {"type": "integer"},
+    "even": {"type": "integer", "multipleOf": 2},
     "word": {"type": "string", "pattern": "^a$"},
     "sums": {"type": "object", "additionalProperties": {"type": "integer", "default": 7}},
 }
@@ -101,7 +104,15 @@ ONE_OF = 'one: Invalid value: "": "spec.one" must validate one and only one sche
         'never: Invalid value: "": "spec.never" must not validate the schema (not)': {"never": {"p": ""}},
         "all: Invalid value: 2: spec.all in body should be greater than or equal to 3": {"all": 2},
         "pod.apiVersion: Required value: must not be empty": {"pod": {"kind": "Pod"}},
-        "small: Invalid value: 2147483648: spec.small in body must be of type int32: 2147483648": {"small": 2**31},
+        **{
+            f'{field}: Invalid value: "number": spec.{field} in body must be of type {kind}: "number"': {field: value}
+            for field, kind, value in (
+                ("whole", "integer", 2**63),
+                ("even", "integer", -(2**63) - 1),
+                ("i", "integer", 1e18),
+                ("port", "integer,string", 2.0**53),
+            )
+        },
     }
 )
 def test_a_value_that_breaks_its_schema_is_refused(refusal: str, body: Any) -> None:
@@ -112,6 +123,8 @@ def test_a_value_that_breaks_its_schema_is_refused(refusal: str, body: Any) -> N
     ("nothing", {}),
     ("a whole number with a fraction of zero", {"i": 3.0}),
     ("a text where a number may be", {"port": "http"}),
+    ("a format of numbers", {"small": 2**31}),
+    ("the largest numbers", {"whole": 2**63 - 1, "even": -(2**63), "port": 2.0**53 - 1}),
     ("a null where it is allowed", {"o": {"a": "x", "b": 2.0, "n": None}}),
     ("anything", {"any": {"x": [1, {"y": None}]}}),
     ("what fits", {"at": "2020-01-01T00:00:00+02:00", "between": 1.5, "one": {"p": "x"}, "all": 3}),
@@ -143,12 +156,20 @@ def test_the_root_is_judged_too() -> None:
     ("nulls without a default", {"i": None, "port": None, "m": {"a": None, "b": 1}}, {"d": {"x": 3}, "m": {"b": 1}}),
     ("nulls in lists", {"map": [{"k": None}], "l": [None]}, {"d": {"x": 3}, "map": [{}], "l": [None]}),
     ("a null beside a large number", {"i": None, "any": {"x": 2**64}}, {"d": {"x": 3}, "any": {"x": 2**64}}),
+    (
+        "a fraction of zero",
+        {"whole": 2.0, "any": {"x": [1e3, 1.5, "2.0"], "y": -0.0}},
+        {"d": {"x": 3}, "whole": 2, "any": {"x": [1000, 1.5, "2.0"], "y": 0}},
+    ),
+    ("more than 53 bits", {"any": {"x": 1e18}}, {"d": {"x": 3}, "any": {"x": 1e18}}),
     ("nulls of no known field", {"any": {"x": None}}, {"d": {"x": 3}, "any": {"x": None}}),
     ("a null in place of an amount", {"sums": {"a": None}}, {"d": {"x": 3}, "sums": {"a": 7}}),
 )
 def test_defaults_are_filled_in(spec: Any, filled: Any) -> None:
     body = foo(**spec)
-    assert FOO.default(body) == foo(**filled)
+    # As texts: 2.0 is equal to 2.
+    found, expected = (pformat(value) for value in (FOO.default(body), foo(**filled)))
+    assert found == expected
     assert body == foo(**spec)
 
 

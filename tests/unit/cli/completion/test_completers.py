@@ -131,6 +131,7 @@ CASES = {
     "a kind that nobody serves": (("get", "kangaroos", ""), []),
     "a namespace without the kind": (("get", "-n", "nowhere", "jobs", ""), []),
     "values of a choice": (("get", "-o", "j"), ["json", "jsonpath="]),
+    "values that may be left out": (("apply", "--dry-run", "s"), ["server"]),
     "commands": (("compl",), ["completion"]),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deploy.cli.objects import last_applied
-from tests.support.tables import cases
+from tests.support.tables import cases, for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import CONFIG_MAP, JOB, NODE, POD, FakeCluster
 from workers.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
@@ -123,24 +123,38 @@ def test_a_kind_defined_in_the_same_run_is_waited_for(cluster: FakeCluster, pens
     assert "widget.example.com/a created" in penstock("apply", "-f", str(manifest)).out
 
 
+@for_each("--dry-run", "--dry-run=server", "--dry-run server")
 @cases(
     ("a new object", {}, "created", ["POST"]),
     ("an equal one", {"k": "v", "j": "w"}, "unchanged", []),
     ("a changed one", {"k": "x", "j": "w"}, "configured", ["PATCH"]),
 )
 def test_a_dry_run_stores_nothing_and_lets_the_server_check_everything(
-    there: dict[str, str], outcome: str, asked: list[str], cluster: FakeCluster, penstock: Type, manifest: Path
+    there: dict[str, str],
+    outcome: str,
+    asked: list[str],
+    flag: str,
+    cluster: FakeCluster,
+    penstock: Type,
+    manifest: Path,
 ) -> None:
     if there:
         changed = manifest.with_name("before.yaml")
         changed.write_text(manifest.read_text().replace("{k: v, j: w}", json.dumps(there)))
         penstock("apply", "-f", str(changed))
     before, calls = copy.deepcopy(cluster.objects), len(cluster.calls)
-    assert penstock("apply", "--dry-run", "-f", str(manifest)).out == f"configmap/a {outcome} (dry run)\n"
+    assert penstock("apply", *flag.split(), "-f", str(manifest)).out == f"configmap/a {outcome} (server dry run)\n"
     assert cluster.objects == before
     requests = zip(cluster.calls[calls:], cluster.queries[calls:], strict=True)
     written = [(method, query.get("dryRun")) for (method, _), query in requests if method != "GET"]
     assert written == [(method, "All") for method in asked]
+
+
+def test_without_a_dry_run_objects_are_stored(cluster: FakeCluster, penstock: Type, manifest: Path) -> None:
+    assert penstock("apply", "--dry-run=none", "-f", str(manifest)).out == "configmap/a created\n"
+    assert "dryRun" not in cluster.queries[-1]
+    refused = penstock("apply", "--dry-run=client", "-f", str(manifest))
+    assert (refused.code, "'client' is not one of 'none', 'server'" in refused.err) == (2, True)
 
 
 # --- delete

@@ -149,6 +149,18 @@ FORMS = {
         *("NAME   STATUS    LABELS", "a      Running   <none>", "b      Running   app=x,tier=1"),
         "c      Running   <none>",
     ],
+    "get pods -L app,none/tier": [
+        "NAME   STATUS    APP   TIER",
+        "a      Running",
+        "b      Running   x",
+        "c      Running",
+    ],
+    "get pods --label-columns app -L=tier, -o wide": [
+        *("NAME   STATUS    UID     APP   TIER", "a      Running   uid-a", "b      Running   uid-b   x     1"),
+        "c      Running   uid-c",
+    ],
+    "get pods b -L tier --show-labels --no-headers": ["b      Running   1      app=x,tier=1"],
+    "get pods -L tier -o name": ["pod/a", "pod/b", "pod/c"],
     "get pods -o jsonpath={.items[*].metadata.name}": ["a b c"],
     "get pods -o=jsonpath={.items[*].metadata.name} --sort-by .status.startTime": ["b a c"],
     "get pod b -ojsonpath={.metadata.name}": ["b"],
