@@ -233,7 +233,7 @@ async def _costs(number: int) -> dict[str, float]:
                 await lane.finish((lease, RequeueAt(later)) for lease in claim)
 
         found["a key claimed and booked"] = await bench.cost(claim_and_book(), number)
-        await _fill(bench, POD, range(100), owner="one-owner")
+        await _fill(bench, POD, range(1000), owner="one-owner")
         owner = ObserveRequest(Ref(CRON_JOB, "team-1", "cronjobs-1"), (JOB,))
 
         async def observe() -> None:
@@ -242,11 +242,18 @@ async def _costs(number: int) -> dict[str, float]:
 
         found["an object observed, without children"] = await bench.cost(observe(), 200 * CLAIM)
 
-        async def of_one_owner() -> None:
-            for _ in range(200):
+        async def read_whole() -> None:
+            for _ in range(50):
+                await Store(bench.client, KEYS, {}).children(POD, "one-owner")
+
+        found["1,000 children of one owner, read whole"] = await bench.cost(read_whole(), 50)
+        await bench.store.children(POD, "one-owner")
+
+        async def read_again() -> None:
+            for _ in range(500):
                 await bench.store.children(POD, "one-owner")
 
-        found["100 children of one owner among all"] = await bench.cost(of_one_owner(), 200)
+        found["1,000 children of one owner, none of which has changed"] = await bench.cost(read_again(), 500)
         return found
 
 

@@ -182,9 +182,11 @@ async def test_a_restart_after_the_gang_completed_waits_for_room_in_the_queue(cl
     """Between its end and its restart the room goes to another Job."""
     queue = (await open_queue(cluster, capability={"cpu": "100m"}))["metadata"]["name"]
     asks = {"resources": {"requests": {"cpu": "100m"}}}
-    fails = task("worker", "exit 1", container=asks, policies=[{"event": "PodFailed", "action": "RestartPod"}])
+    policies = [{"event": "PodFailed", "action": "RestartPod"}]
+    fails = task("worker", "sleep 1; exit 1", container=asks, policies=policies)
     first = await start(cluster, fails, queue=queue, restartBackoff={"seconds": 4, "factor": 1})
-    await reaches(cluster, first, "Restarting")
+    await reaches(cluster, first, "Running")
+    # It waits already when the first one ends: the restart comes four seconds later.
     other = await start(cluster, task("worker", "exec sleep 600", container=asks), queue=queue)
     await reaches(cluster, other, "Running")
 
