@@ -13,6 +13,7 @@ from workers.controllers.volcano.job.killing import BATCH, deletion, is_plugin
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
+from workers.controllers.volcano.job.status import MESSAGE
 from workers.controllers.volcano.job.transitions import JobProgress
 from workers.controllers.volcano.podgroup.group import COMPLETED, GroupGrant
 from workers.decision.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
@@ -24,11 +25,21 @@ _PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins
 
 @dataclass(frozen=True, slots=True)
 class TaskProblem:
-    """The reason why pods are not created. event: the reason of its Event; None for a normal wait."""
+    """The reason why pods are not created.
+
+    event: the reason of its Event; None for a normal wait. subject: the beginning of the message, without the numbers
+    that change while the problem stays the same; None for the whole message.
+    """
 
     event: str | None
     reason: str
     message: str
+    subject: str | None = None
+
+    def is_said(self, message: str | None) -> bool:
+        """Returns True if a status has this problem already. message: of its state, which may be cut off."""
+        known = message or ""
+        return known == self.message[:MESSAGE] if self.subject is None else known.startswith(self.subject[:MESSAGE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +200,14 @@ def _group_problem(view: ObservedJob) -> TaskProblem | None:
     newest = max(holding, key=lambda one: one.get("lastTransitionTime") or "", default=None)
     if newest is None or newest.get("type") == "Scheduled":
         return None
-    why = newest.get("message") or newest.get("reason") or "no reason is given"
+    reason, message = newest.get("reason"), newest.get("message")
     name = f"{view.job.metadata.namespace}:{view.job.metadata.name}"
-    if newest.get("reason") == "NotEnoughTasks":
+    why = ": ".join(text for text in (reason, message) if text) or "no reason is given"
+    if reason == "NotEnoughTasks":
         # The job creates its own pods after the admission.
         return TaskProblem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
-    return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
+    subject = f"PodGroup {name} unschedulable, reason: {reason}: " if reason and message else None
+    return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}", subject)
 
 
 def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime, lost: int = 0) -> TaskWork:
