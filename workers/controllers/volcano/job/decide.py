@@ -76,6 +76,8 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
             end = _kill(draft, progress)
         else:
             end = _work(draft, progress)
+        if view.phase == end.progress.phase == "Restarting" and not progress.is_full_kill:
+            end = replace(end, draft=end.draft.add(*sync.shrunk(view)))
         return Plan((*end.draft.steps, *_come_back(end)), _why(end))
     except (UserError, ValueError) as error:
         return _refused(body, str(error), now)

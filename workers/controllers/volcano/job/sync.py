@@ -20,6 +20,7 @@ from workers.decision.plan import CountMetric, Create, Patch, RecordEvent, Step,
 
 #: Interval of checks for a queue or a foreign claim: their creation does not notify the job.
 RECHECK = timedelta(seconds=5)
+_GROUP_ERROR = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
 _PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins need: {error}")
 
 
@@ -125,15 +126,32 @@ def _were_made(view: ObservedJob) -> bool:
 
 
 def _group(view: ObservedJob) -> Iterator[Step]:
-    event = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
     job, later = _asked(view)
     wanted = podgroup.wanted(job, priorities(view), later)
     if view.group is None:
         if not any(group["metadata"]["name"] == names.group(view.job) for group in view.groups):
-            yield Together((Create(POD_GROUP, wanted),), otherwise=event)
-    elif patch := podgroup.patch(view.group, wanted):
-        version = view.group["metadata"]["resourceVersion"]
-        yield Together((Patch(ref_of(POD_GROUP, view.group), patch, version),), otherwise=event)
+            yield Together((Create(POD_GROUP, wanted),), otherwise=_GROUP_ERROR)
+    else:
+        yield from _patched(view.group, wanted)
+
+
+def shrunk(view: ObservedJob) -> Iterator[Step]:
+    """Yields the patch of the PodGroup of a job that restarts, if the job asks for a smaller gang by now.
+
+    A restart may wait for hours, and its queue counts the gang. The tasks of the gang stay the same: those that wait
+    for pods which the restart deletes are in it again when the job is Pending, and so is a larger gang.
+    """
+    spec = (view.group or {}).get("spec") or {}
+    counted = spec.get("minTaskMember")
+    later = {task.name for task in view.job.spec.tasks if counted and task.name not in counted}
+    if view.group is not None and podgroup.members(view.job, later) < int(spec.get("minMember") or 0):
+        yield from _patched(view.group, podgroup.wanted(view.job, priorities(view), later))
+
+
+def _patched(group: Object, wanted: Object) -> Iterator[Step]:
+    if patch := podgroup.patch(group, wanted):
+        version = group["metadata"]["resourceVersion"]
+        yield Together((Patch(ref_of(POD_GROUP, group), patch, version),), otherwise=_GROUP_ERROR)
 
 
 def _asked(view: ObservedJob) -> tuple[Job, Set[str]]:
