@@ -60,11 +60,12 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A JSON merge patch of one object, fenced by the resourceVersion that was observed."""
+    """A JSON merge patch of one object, fenced by the resourceVersion that was observed. then: recorded on success."""
 
     ref: Ref
     body: Object
     resource_version: str
+    then: "RecordEvent | None" = None
 
 
 @dataclass(frozen=True, slots=True)

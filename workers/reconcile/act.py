@@ -351,6 +351,8 @@ class _Run:
         self._check()
         patched = await self._actor.cluster.patch(step.ref, {**step.body, "metadata": metadata})
         await self._keep(step.ref, patched)
+        if step.then:
+            await self._record(step.then)
 
     async def _unfinalize(self, step: Unfinalize) -> None:
         # Fenced by uid only: a kubelet's write in between must not keep a finished pod from being deleted.

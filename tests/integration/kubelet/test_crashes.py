@@ -1,9 +1,11 @@
 """The kubelet is killed, stopped or starved in the middle of work: no pod is lost, none runs twice, none is left."""
 
+import asyncio
 import os
 import signal
 
 from tests.integration.kubelet.lab import Lab, code, condition, phase, shell, until
+from tests.support.ports import free_port
 from tests.support.processes import alive
 from workers.api.kinds import CONFIG_MAP, Ref
 
@@ -108,12 +110,24 @@ async def test_a_pod_whose_environment_is_gone_is_still_probed_later_and_asked_t
         lifecycle={"preStop": {"exec": {"command": ["true"]}}},
     )
     await lab.create("probed", main, terminationGracePeriodSeconds=1000)
-    await until(lambda: lab.number("pid"), "the container runs")
+    port = free_port()
+    await lab.create(
+        "reached",
+        shell(
+            once(lab, "reached", 0),
+            envFrom=main["envFrom"],
+            readinessProbe={"tcpSocket": {"host": "127.0.0.1", "port": port}, "periodSeconds": 1},
+        ),
+    )
+    await until(lambda: lab.number("pid") and starts(lab, "reached"), "the containers run")
     lab.stop(signal.SIGKILL)
     await lab.cluster.delete(ref)
     lab.start()
     log = lab.folder / "kubelet.log"
     await until(lambda: "could not be asked" in log.read_text(), "the new kubelet asks in vain")
+    # A question over the network needs no environment.
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", port):
+        await lab.wait("reached", lambda pod: condition(pod, "Ready").get("status") == "True")
     (lab.folder / "flag").touch()
     await lab.cluster.create(CONFIG_MAP, {**CONFIG_MAP.type_meta, **words})
     await lab.wait("probed", lambda pod: condition(pod, "Ready").get("status") == "True")

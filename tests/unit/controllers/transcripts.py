@@ -10,7 +10,7 @@ from tests.support.transcripts import Transcript, flow
 from workers.api import times
 from workers.api.kinds import Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
-from workers.decision.plan import Create, PatchStatus, Plan, RecordEvent, Step, Together
+from workers.decision.plan import Create, Patch, PatchStatus, Plan, RecordEvent, Step, Together
 from workers.decision.snapshot import Snapshot
 
 More = ParamSpec("More")
@@ -57,6 +57,8 @@ class PlanTranscript(Transcript):
                     return
             case RecordEvent(about=(kind, body)):
                 given["about"] = ref_of(kind, body).key
+            case Patch(then=RecordEvent(about=(kind, body))):
+                given["then"]["RecordEvent"]["about"] = ref_of(kind, body).key
             case Create():
                 given["body"] = self._change(f"{step.kind.id} of {subject}", given["body"])
             case Together():

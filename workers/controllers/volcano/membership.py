@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from workers.api import times
 from workers.api.kinds import (
     JOB,
     POD,
     POD_GROUP,
     REPLICA_SET,
     STATEFUL_SET,
+    VC_JOB,
     Object,
     Ref,
     by_manifest,
@@ -143,6 +145,8 @@ OWNERS = (REPLICA_SET, STATEFUL_SET, JOB)
 
 #: Interval at which a gated pod checks that its PodGroup exists: the deletion does not notify it.
 RECHECK = timedelta(minutes=5)
+#: Age from which a gated pod warns of a missing PodGroup: a manifest may create it after its pods.
+GRACE = timedelta(seconds=30)
 
 _REFUSED = RecordEvent("Warning", "FailedPodGroup", "the pod has no PodGroup: {error}")
 
@@ -153,8 +157,8 @@ def controller(schedulers: Set[str]) -> Controller:
     return Controller(
         kind=POD,
         decide=membership.decide,
-        relatives=_owners,
-        optional_relatives=lambda pod: (Ref(POD_GROUP, pod["metadata"]["namespace"], group_name(pod)),),
+        relatives=_relatives,
+        optional_relatives=lambda pod: () if _is_foreign(pod) else (_group_ref(pod, group_name(pod)),),
         follows=(POD_GROUP, *OWNERS),
         accepts=membership.accepts,
     )
@@ -165,25 +169,30 @@ class _Membership:
     schedulers: Set[str]
 
     def accepts(self, pod: Object) -> bool:
-        """Accepts pods of a gang scheduler without a PodGroup, and gated pods whose PodGroup may be gone.
+        """Accepts pods of a gang scheduler without a PodGroup, and gated pods whose PodGroup may be missing.
 
-        A gate is accepted as well: admission has already replaced the scheduler of a gated pod.
+        A gate is accepted as well: admission has already replaced the scheduler of a gated pod. Volcano's Jobs create
+        the PodGroups of their pods themselves.
         """
         held = is_gated(pod)
         if pod["metadata"].get("deletionTimestamp") or is_finished(pod):
             return False
-        if not held and pod["spec"].get("schedulerName") not in self.schedulers:
-            return False
-        name = _group_of(pod)
-        return not name or (held and name == group_name(pod))
+        if _group_of(pod):
+            return held and not _of_a_job(pod)
+        return held or pod["spec"].get("schedulerName") in self.schedulers
 
     def decide(self, snapshot: Snapshot, now: datetime) -> Plan:
-        """Creates a missing PodGroup, then annotates the pod; a gated pod checks its PodGroup again later."""
+        """Creates a missing PodGroup, then annotates the pod; a gated pod checks its PodGroup again later.
+
+        A PodGroup of another name is its author's: the pod warns if there is none.
+        """
         pod = snapshot.body
         if pod is None:
             return NOTHING
+        if _is_foreign(pod):
+            return _check(pod, snapshot, now)
         name = group_name(pod)
-        group = Ref(POD_GROUP, pod["metadata"]["namespace"], name)
+        group = _group_ref(pod, name)
         steps: list[Step] = []
         if snapshot.relatives.get(group) is None:
             made = Create(POD_GROUP, wanted(pod, _owner(pod, snapshot)))
@@ -196,6 +205,32 @@ class _Membership:
         return Plan(tuple(steps), f"a member of {group}") if steps else NOTHING
 
 
+def _check(pod: Object, snapshot: Snapshot, now: datetime) -> Plan:
+    """Warns of a missing PodGroup, and checks again later. A PodGroup that appears ungates its pods itself."""
+    group = _group_ref(pod, _group_of(pod))
+    if snapshot.relatives.get(group) is not None:
+        return Plan((ComeBack(now + RECHECK),), f"a member of {group}")
+    text = f"PodGroup {group.name}, which the annotation {GROUP_NAME} names, does not exist: the pod waits for it"
+    warns_at = times.parse(pod["metadata"]["creationTimestamp"]) + GRACE
+    if now < warns_at:
+        return Plan((ComeBack(warns_at),), text)
+    return Plan((RecordEvent("Warning", "PodGroupNotFound", text), ComeBack(now + RECHECK)), text)
+
+
+def _is_foreign(pod: Object) -> bool:
+    """Returns True if the pod names a PodGroup other than the one created for it."""
+    return _group_of(pod) not in ("", group_name(pod))
+
+
+def _group_ref(pod: Object, name: str) -> Ref:
+    return Ref(POD_GROUP, pod["metadata"]["namespace"], name)
+
+
+def _of_a_job(pod: Object) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and by_manifest(owner["apiVersion"], owner["kind"]) == VC_JOB
+
+
 def owner_of(pod: Object) -> Ref | None:
     """Returns the pod's owner if its kind has annotations for PodGroups."""
     controller = controller_of(pod)
@@ -205,7 +240,10 @@ def owner_of(pod: Object) -> Ref | None:
     return Ref(kind, pod["metadata"]["namespace"], controller["name"])
 
 
-def _owners(pod: Object) -> tuple[Ref, ...]:
+def _relatives(pod: Object) -> tuple[Ref, ...]:
+    """Returns the PodGroup that its author named, or the owner, whose annotations a new PodGroup inherits."""
+    if _is_foreign(pod):
+        return (_group_ref(pod, _group_of(pod)),)
     owner = owner_of(pod)
     return (owner,) if owner else ()
 

@@ -11,7 +11,7 @@ import logging
 import math
 import shutil
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -417,23 +417,32 @@ class Worker:
     async def _ask(self, name: str, question: Object) -> str | None:
         """Asks beside a running container, in its environment and directory; why it failed, or None.
 
-        Raises NotAsked when the environment of a container that an earlier kubelet started cannot be made again.
+        Raises NotAsked when the environment of a container that an earlier kubelet started cannot be made again. A
+        question over the network needs none.
         """
         attempt = self._attempts[name]
+        env: Mapping[str, str] = {}
+        cwd = attempt.work
+        if "exec" in question:
+            made = await self._made_again(name, attempt)
+            env, cwd = made.env, attempt.work / made.cwd
+        return await probes.ask(
+            question,
+            self._specs[name],
+            address=loopback_addresses.of(self.pod),
+            env=env,
+            cwd=cwd,
+            entering=entering(attempt.pid or 0),
+        )
+
+    async def _made_again(self, name: str, attempt: ContainerAttempt) -> Recipe:
+        """Returns the recipe, made again for a container of an earlier kubelet. Raises NotAsked if that fails."""
         if name not in self._recipes:
             try:
                 await self._prepare(name, attempt)
             except (PenstockError, OSError) as problem:
                 raise probes.NotAsked(str(problem)) from problem
-        made = self._recipes[name]
-        return await probes.ask(
-            question,
-            self._specs[name],
-            address=loopback_addresses.of(self.pod),
-            env=made.env,
-            cwd=attempt.work / made.cwd,
-            entering=entering(attempt.pid or 0),
-        )
+        return self._recipes[name]
 
     # -- memory --------------------------------------------------------------------------------------------------
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from tests.support.tables import cases, for_each
-from tests.unit.controllers.factories import NOW
-from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, Kind, Object, Ref, ref_of
+from tests.unit.controllers.factories import NOW, at
+from workers.api.kinds import JOB, POD, POD_GROUP, REPLICA_SET, STATEFUL_SET, VC_JOB, Kind, Object, Ref, ref_of
 from workers.api.merge_patch import diff
 from workers.api.references import GANG_GATE, GROUP_NAME
 from workers.controllers.volcano.membership import WORKLOADS, controller
-from workers.decision.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, Together
+from workers.decision.plan import NOTHING, ComeBack, Create, Delete, Patch, Plan, RecordEvent, Step, Together
 from workers.decision.snapshot import CachedObject, Snapshot
 
 PODS = controller(frozenset({"volcano", "mine"}))
@@ -94,7 +94,12 @@ def made(plan: Plan) -> Object:
     ("held back by us already", pod(scheduler="default-scheduler", gated=True), True),
     ("has a group", pod(annotations={GROUP_NAME: "g"}), False),
     ("has an empty one", pod(annotations={GROUP_NAME: ""}), True),
-    ("waits for a group of its author's", pod(annotations={GROUP_NAME: "g"}, gated=True), False),
+    ("waits for a group of its author's", pod(annotations={GROUP_NAME: "g"}, gated=True), True),
+    (
+        "waits for that of its Volcano Job",
+        pod(owner=owned_by(VC_JOB), annotations={GROUP_NAME: "g"}, gated=True),
+        False,
+    ),
     ("waits for one of ours", pod(annotations={GROUP_NAME: "podgroup-uid-p"}, gated=True), True),
     ("was let go", pod(annotations={GROUP_NAME: "podgroup-uid-p"}), False),
     ("succeeded", pod(phase="Succeeded"), False),
@@ -146,6 +151,29 @@ def test_a_group_that_was_lost_is_made_again_for_those_who_wait() -> None:
     assert made(decided(body))["metadata"]["name"] == "podgroup-uid-p"
     assert [type(step) for step in decided(body).steps] == [Together, ComeBack]
     assert decided(body, group={"metadata": {}}).steps == (ComeBack(NOW + timedelta(minutes=5)),)
+
+
+LATER = ComeBack(NOW + timedelta(minutes=5))
+MISSING = RecordEvent(
+    "Warning",
+    "PodGroupNotFound",
+    f"PodGroup g, which the annotation {GROUP_NAME} names, does not exist: the pod waits for it",
+)
+
+
+@cases(
+    ("there", 300, {"metadata": {}}, (LATER,)),
+    ("missing", 300, None, (MISSING, LATER)),
+    ("missing as long as its manifest may take", 30, None, (MISSING, LATER)),
+    ("missing, perhaps not for long", 29, None, (ComeBack(NOW + timedelta(seconds=1)),)),
+)
+def test_a_pod_that_waits_warns_that_the_group_of_its_author_is_missing(
+    age: int, group: Object | None, steps: tuple[Step, ...]
+) -> None:
+    owner = owned_by(REPLICA_SET)
+    body = pod(owner=owner, annotations={GROUP_NAME: "g"}, gated=True, metadata={"creationTimestamp": at(-age)})
+    assert (PODS.relatives(body), PODS.optional_relatives(body)) == ((Ref(POD_GROUP, "team", "g"),), ())
+    assert decided(body, group=group).steps == steps
 
 
 def test_a_pod_that_is_not_held_back_looks_no_more() -> None:

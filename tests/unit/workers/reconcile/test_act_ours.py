@@ -10,7 +10,7 @@ from tests.unit.workers.acting import HELD, OWNER, TAKEN
 from workers.api.kinds import HORIZONTAL_POD_AUTOSCALER, JOB, POD, POD_GROUP, SCALED_JOB, SECRET, Kind, Ref, ref_of
 from workers.cache.store import ObjectVersion
 from workers.controllers.keda.scaledobject import rivals
-from workers.decision.plan import Create, Delete, Discard, PatchStatus, Plan, RecordEvent, Scale, Together
+from workers.decision.plan import Create, Delete, Discard, Patch, PatchStatus, Plan, RecordEvent, Scale, Together
 from workers.decision.snapshot import Snapshot
 from workers.errors import AlreadyExists, Conflict, Forbidden
 
@@ -263,4 +263,21 @@ async def test_replicas_are_set(changed, refusal, raised, replicas, record, rig)
         await rig.act(Scale(pool, 4, version, then, otherwise))
     assert rig.cluster.objects[pool]["spec"]["replicas"] == replicas
     assert rig.cluster.log[-1] == ("patch scale", "pool")
+    assert rig.recorder.records == record
+
+
+@cases(
+    ("with the patch", None, [("Waits", "for room")]),
+    ("not for one that changed nothing", Forbidden("you may not", status=403), []),
+)
+async def test_a_patch_is_told_of_once_it_succeeded(refusal, record, rig):
+    bodies = [{"metadata": {"name": name, "namespace": "default"}} for name in ("a", "b")]
+    versions = {ref_of(POD_GROUP, body): rig.cluster.add(POD_GROUP, body)["metadata"] for body in bodies}
+    rig.cluster.refuse_with(refusal)
+    (ref, metadata), (other, _) = versions.items()
+    then = RecordEvent("Normal", "Waits", "for room", (POD_GROUP, bodies[0]))
+    patch = Patch(ref, {"status": {"a": 1}}, metadata["resourceVersion"], then)
+    # The other patch, of an outdated version, is refused in both cases.
+    stage = Together((patch, Patch(other, {"status": {"a": 1}}, "1", then)), vital=False)
+    await rig.act(stage)
     assert rig.recorder.records == record

@@ -44,10 +44,16 @@ def common(observed: Object, active: Sequence[Object], cursor: Cursor, jobs: Ite
 
 
 def references(observed: Object, jobs: Iterable[Object]) -> list[Object]:
-    """Returns references to Jobs, the oldest first; a listed one keeps the resourceVersion it was listed with."""
-    listed = {each["uid"]: each for each in _active(observed)}
-    ordered = sorted(jobs, key=lambda job: (job["metadata"].get("creationTimestamp", ""), job["metadata"]["name"]))
-    return [listed.get(job["metadata"]["uid"]) or reference(ending.kind_of(job), job) for job in ordered]
+    """Returns references to Jobs: the listed ones as they are, then the others, the oldest first.
+
+    Jobs of one second were listed in the order in which a plan created them, which their names need not have.
+    """
+    known = {job["metadata"]["uid"]: job for job in jobs}
+    kept = [each for each in _active(observed) if known.pop(each["uid"], None)]
+    new = sorted(
+        known.values(), key=lambda job: (job["metadata"].get("creationTimestamp", ""), job["metadata"]["name"])
+    )
+    return [*kept, *(reference(ending.kind_of(job), job) for job in new)]
 
 
 def _active(observed: Object) -> list[Object]:

@@ -65,6 +65,8 @@ class ScaledJobConditions(keda.KedaConditions):
         # The note leaves out the values, which would cause a status write with every reading.
         negative = ", ".join(sample.name for sample in samples if sample.error is None and sample.value < 0)
         note += f"; below 0, which counts as no work: {negative}" if negative else ""
+        untargeted = ", ".join(each.name for each in samples if each.error is None and each.active and each.target <= 0)
+        note += f"; without a targetSize above 0, which asks for no Jobs: {untargeted}" if untargeted else ""
         return replace(self.with_readiness(failing, active, note), active=activity)
 
 

@@ -401,9 +401,10 @@ def settle(
     held = verdict.row == "A1" and verdict.replicas is None
     if verdict.active and verdict.row != "A2" and not held:
         fields["lastActiveTime"] = times.render(seen.now)
-    # Unknown pod usage is a problem only for a target that the metrics steer.
+    # Unknown pod usage and missing targets are a problem only for a target that the metrics steer.
     failing: list[tuple[str, str | None]] = []
     failing += [(each.name, each.failure) for each in measured.metrics if verdict.row in ("A2", "I2")]
+    failing += [(each.name, each.untargeted) for each in measured.metrics if steering]
     failing += [(each.name, each.error) for each in measured.usages if steering]
     problems = ", ".join(f"{name}: {reason}" for name, reason in failing if reason is not None)
     conditions = (

@@ -10,6 +10,9 @@ from workers.controllers import rounding
 from workers.decision.plan import Figure
 from workers.decision.snapshot import TriggerSample
 
+#: Reason of a metric that proposes nothing for want of a target; only an external scaler's may be 0.
+UNTARGETED = "the target is 0: the external scaler must answer a targetSize or targetSizeFloat above 0"
+
 #: Default share by which a metric may miss its target without a change.
 TOLERANCE = 0.1
 
@@ -37,6 +40,12 @@ class Metric:
     def failure(self) -> str | None:
         """Returns the reason why the value, or a part of it, is missing."""
         return self.incomplete if self.error is None else self.error
+
+    @property
+    def untargeted(self) -> str | None:
+        """Returns the reason why a metric with something to do proposes no replicas."""
+        has_work = self.error is None and (self.active or self.value > 0)
+        return UNTARGETED if has_work and self.target <= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

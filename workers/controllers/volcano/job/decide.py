@@ -76,6 +76,8 @@ def decide(snapshot: Snapshot, now: datetime, site: Site) -> Plan:
             end = _kill(draft, progress)
         else:
             end = _work(draft, progress)
+        if view.phase == end.progress.phase == "Restarting" and not progress.is_full_kill:
+            end = replace(end, draft=end.draft.add(*sync.shrunk(view)))
         return Plan((*end.draft.steps, *_come_back(end)), _why(end))
     except (UserError, ValueError) as error:
         return _refused(body, str(error), now)
@@ -122,7 +124,7 @@ def _invalid(body: Object, why: str, phase: str, now: datetime) -> Object:
     state = known.get("state") or {}
     since = state if state.get("phase") == phase else {"phase": phase, "lastTransitionTime": times.render(now)}
     least = known.get("minAvailable", (body.get("spec") or {}).get("minAvailable") or 0)
-    return {**known, "state": {**since, "reason": "Invalid", "message": why[:1024]}, "minAvailable": least}
+    return {**known, "state": {**since, "reason": "Invalid", "message": why[: status.MESSAGE]}, "minAvailable": least}
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,7 @@ def _work(draft: _Draft, progress: JobProgress) -> _End:
         moved = _explained(moved, problem)
     end = _settle(draft, progress, moved, tally, resources)
     state = view.memory.state
-    if problem and problem.event and (state is None or state.message != problem.message):
+    if problem and problem.event and not (state and problem.is_said(state.message)):
         end = replace(end, draft=end.draft.add(RecordEvent("Warning", problem.event, problem.message)))
     return replace(end, back=_first(end.back, work.back))
 

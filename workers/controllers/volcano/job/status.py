@@ -11,6 +11,8 @@ from workers.controllers.volcano.job.observed import ObservedJob
 from workers.controllers.volcano.job.phases import TaskCounts
 from workers.controllers.volcano.job.transitions import JobProgress
 
+#: Length of a message.
+MESSAGE = 1024
 #: Length of the history: a job that is suspended every night would fill its status.
 HISTORY = 50
 
@@ -83,7 +85,7 @@ def _state(seen: Object, progress: JobProgress, now: datetime) -> Object:
     state = {
         "phase": progress.phase,
         "reason": progress.reason,
-        "message": progress.message[:1024] if progress.message else None,
+        "message": progress.message[:MESSAGE] if progress.message else None,
         "lastTransitionTime": seen["lastTransitionTime"] if same else times.render(now),
     }
     return {name: value for name, value in state.items() if value}

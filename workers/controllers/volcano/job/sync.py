@@ -13,22 +13,34 @@ from workers.controllers.volcano.job.killing import BATCH, deletion, is_plugin
 from workers.controllers.volcano.job.names import Site
 from workers.controllers.volcano.job.observed import ObservedJob, ObservedPod, queue_of
 from workers.controllers.volcano.job.phases import Place
+from workers.controllers.volcano.job.status import MESSAGE
 from workers.controllers.volcano.job.transitions import JobProgress
 from workers.controllers.volcano.podgroup.group import COMPLETED, GroupGrant
 from workers.decision.plan import CountMetric, Create, Patch, RecordEvent, Step, Together
 
 #: Interval of checks for a queue or a foreign claim: their creation does not notify the job.
 RECHECK = timedelta(seconds=5)
+_GROUP_ERROR = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
 _PLUGIN_ERROR = RecordEvent("Warning", "PluginError", "Error making what plugins need: {error}")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskProblem:
-    """The reason why pods are not created. event: the reason of its Event; None for a normal wait."""
+    """The reason why pods are not created.
+
+    event: the reason of its Event; None for a normal wait. subject: the beginning of the message, without the numbers
+    that change while the problem stays the same; None for the whole message.
+    """
 
     event: str | None
     reason: str
     message: str
+    subject: str | None = None
+
+    def is_said(self, message: str | None) -> bool:
+        """Returns True if a status has this problem already. message: of its state, which may be cut off."""
+        known = message or ""
+        return known == self.message[:MESSAGE] if self.subject is None else known.startswith(self.subject[:MESSAGE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +126,32 @@ def _were_made(view: ObservedJob) -> bool:
 
 
 def _group(view: ObservedJob) -> Iterator[Step]:
-    event = RecordEvent("Warning", "PodGroupError", "Error making the PodGroup: {error}")
     job, later = _asked(view)
     wanted = podgroup.wanted(job, priorities(view), later)
     if view.group is None:
         if not any(group["metadata"]["name"] == names.group(view.job) for group in view.groups):
-            yield Together((Create(POD_GROUP, wanted),), otherwise=event)
-    elif patch := podgroup.patch(view.group, wanted):
-        version = view.group["metadata"]["resourceVersion"]
-        yield Together((Patch(ref_of(POD_GROUP, view.group), patch, version),), otherwise=event)
+            yield Together((Create(POD_GROUP, wanted),), otherwise=_GROUP_ERROR)
+    else:
+        yield from _patched(view.group, wanted)
+
+
+def shrunk(view: ObservedJob) -> Iterator[Step]:
+    """Yields the patch of the PodGroup of a job that restarts, if the job asks for a smaller gang by now.
+
+    A restart may wait for hours, and its queue counts the gang. The tasks of the gang stay the same: those that wait
+    for pods which the restart deletes are in it again when the job is Pending, and so is a larger gang.
+    """
+    spec = (view.group or {}).get("spec") or {}
+    counted = spec.get("minTaskMember")
+    later = {task.name for task in view.job.spec.tasks if counted and task.name not in counted}
+    if view.group is not None and podgroup.members(view.job, later) < int(spec.get("minMember") or 0):
+        yield from _patched(view.group, podgroup.wanted(view.job, priorities(view), later))
+
+
+def _patched(group: Object, wanted: Object) -> Iterator[Step]:
+    if patch := podgroup.patch(group, wanted):
+        version = group["metadata"]["resourceVersion"]
+        yield Together((Patch(ref_of(POD_GROUP, group), patch, version),), otherwise=_GROUP_ERROR)
 
 
 def _asked(view: ObservedJob) -> tuple[Job, Set[str]]:
@@ -189,12 +218,14 @@ def _group_problem(view: ObservedJob) -> TaskProblem | None:
     newest = max(holding, key=lambda one: one.get("lastTransitionTime") or "", default=None)
     if newest is None or newest.get("type") == "Scheduled":
         return None
-    why = newest.get("message") or newest.get("reason") or "no reason is given"
+    reason, message = newest.get("reason"), newest.get("message")
     name = f"{view.job.metadata.namespace}:{view.job.metadata.name}"
-    if newest.get("reason") == "NotEnoughTasks":
+    why = ": ".join(text for text in (reason, message) if text) or "no reason is given"
+    if reason == "NotEnoughTasks":
         # The job creates its own pods after the admission.
         return TaskProblem(None, "PodGroupPending", f"PodGroup {name} is not ready, reason: {why}")
-    return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}")
+    subject = f"PodGroup {name} unschedulable, reason: {reason}: " if reason and message else None
+    return TaskProblem("PodGroupPending", "PodGroupPending", f"PodGroup {name} unschedulable, reason: {why}", subject)
 
 
 def _pods(view: ObservedJob, progress: JobProgress, site: Site, now: datetime, lost: int = 0) -> TaskWork:

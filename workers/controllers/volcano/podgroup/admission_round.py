@@ -287,11 +287,7 @@ def plan_steps(admitted: Sequence[Group], waiting: Waiting, growth: Sequence[Mem
     patches = [_admission_patch(group, now) for group in admitted]
     patches += [ungate(pod) for pod in growth]
     patches += [_refusal_patch(group, why, now) for group, why in reported]
-    staged = [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
-    return [
-        *staged,
-        *(_refusal_event(group, why) for group, why in reported if group.waits_for != why.reason),
-    ]
+    return [Together(tuple(patches[at : at + BATCH]), vital=False) for at in range(0, len(patches), BATCH)]
 
 
 def _to_report(waiting: Waiting, now: datetime) -> Iterator[tuple[Group, Refusal]]:
@@ -334,18 +330,19 @@ def _reclaiming(groups: Sequence[Group], beneficiary: Group, now: datetime) -> l
         conditions = status.with_condition(group.body, UNSCHEDULABLE, "True", "Reclaimed", text, now)
         back = group.next_back_off(now, reclaimed=True).render()
         written = {"phase": PENDING, "admitted": None, "backOff": back, "conditions": conditions}
-        patches.append(_status_patch(group, written))
-    events = (RecordEvent("Warning", "Reclaimed", text, (group.ref.kind, group.body)) for group in groups)
-    return [Together(tuple(patches), vital=False), *events]
+        event = RecordEvent("Warning", "Reclaimed", text, (group.ref.kind, group.body))
+        patches.append(_status_patch(group, written, event))
+    return [Together(tuple(patches), vital=False)]
 
 
 def _refusal_patch(group: Group, why: Refusal, now: datetime) -> Patch:
     conditions = status.with_condition(group.body, UNSCHEDULABLE, "True", why.reason, why.message, now)
-    return _status_patch(group, {"phase": group.phase, "conditions": conditions})
+    event = _refusal_event(group, why) if group.waits_for != why.reason else None
+    return _status_patch(group, {"phase": group.phase, "conditions": conditions}, event)
 
 
-def _status_patch(group: Group, status: Object) -> Patch:
-    return Patch(group.ref, {"status": status}, group.body["metadata"].get("resourceVersion", ""))
+def _status_patch(group: Group, status: Object, then: RecordEvent | None = None) -> Patch:
+    return Patch(group.ref, {"status": status}, group.body["metadata"].get("resourceVersion", ""), then)
 
 
 def _refusal_event(group: Group, why: Refusal) -> RecordEvent:

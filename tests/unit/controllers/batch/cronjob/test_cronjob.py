@@ -415,6 +415,19 @@ def test_allow_runs_beside_what_is_running():
     assert cluster.active() == [minute("12:01"), minute("12:02")]
 
 
+def test_the_order_in_which_jobs_were_listed_stays():
+    cluster = running()
+    cluster.settle(clock("12:02"))
+    listed = cluster.status["active"][::-1]
+    cluster.body = {**cluster.body, "status": {**cluster.status, "active": listed}}
+    assert not [step for step in cluster.step(clock("12:02:30")).steps if isinstance(step, PatchStatus)]
+    cluster.settle(clock("12:03"))
+    assert cluster.active() == [minute("12:02"), minute("12:01"), minute("12:03")]
+    cluster.end(minute("12:02"), at=clock("12:03:01"))
+    cluster.settle(clock("12:03:01"))
+    assert cluster.active() == [minute("12:01"), minute("12:03")]
+
+
 # --- acceptance scenarios of Kubernetes' own suite
 
 

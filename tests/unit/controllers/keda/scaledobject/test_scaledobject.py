@@ -296,6 +296,27 @@ def test_a_part_that_cannot_be_measured_removes_no_replicas(body, current, measu
         assert status_of(plan)["health"]["s0-redis-work"]["status"] == "Failing"
 
 
+@cases(
+    ("with work", sample(5, target=0), PARTIAL),
+    ("active without a value", sample(0, target=0, active=True), PARTIAL),
+    ("with nothing to do, as of a server that names no metric", sample(0, target=0), READY),
+    ("not known", sample(error="away", target=0), PARTIAL),
+)
+def test_a_metric_without_a_target_says_why_it_proposes_nothing(found, ready) -> None:
+    body = scaled_object(triggers=[TRIGGER, TRIGGER], status=ACTIVE)
+    plan = decided(body, scale(2), found, sample(2, name="s1-redis-work"))
+    assert scaling(plan) is None
+    assert verdict(plan, "Ready") == ready
+    text = "s0-redis-work: the target is 0: the external scaler must answer a targetSize or targetSizeFloat above 0"
+    assert (text in condition(plan, "Ready")["message"]) == (ready == PARTIAL and found.error is None)
+
+
+def test_a_formula_needs_no_targets_of_its_triggers() -> None:
+    body = scaled_object(**HALVES)
+    plan = decided(body, scale(2), sample(5, target=0, name="s0-a"))
+    assert verdict(plan, "Ready") == READY
+
+
 def test_a_formula_needs_whole_values() -> None:
     modifiers = {"formula": "a + b", "target": "2"}
     body = scaled_object(

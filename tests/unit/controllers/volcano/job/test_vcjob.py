@@ -130,13 +130,25 @@ def test_no_pod_is_touched_while_the_gang_waits_and_the_reason_is_reported_once(
     cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
     unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "3/3 wait"}
     cluster.grouped("Pending", conditions=[unschedulable]).settle()
-    told = ("PodGroupPending", "PodGroup default:train unschedulable, reason: 3/3 wait")
+    told = ("PodGroupPending", "PodGroup default:train unschedulable, reason: NotEnoughResources: 3/3 wait")
     assert cluster.events == [told]
     assert (cluster.state["reason"], cluster.state["message"]) == told
     assert cluster.alive() == []
     cluster.grouped("Inqueue", conditions=[unschedulable]).settle()
     assert cluster.alive() == ALL
     assert "reason" not in cluster.state
+
+
+def test_the_reason_of_a_gang_that_waits_is_an_event_and_its_numbers_are_none():
+    cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
+    given = [("NotEnoughResources", "1 cpu left"), ("NotEnoughResources", "2 cpu left"), ("Not", "1"), ("", "1 left")]
+    for reason, message in given:
+        unschedulable = {"type": "Unschedulable", "status": "True", "reason": reason, "message": message}
+        cluster.grouped("Pending", conditions=[unschedulable]).settle()
+        text = f"{reason}: {message}" if reason else message
+        assert cluster.state["message"] == f"PodGroup default:train unschedulable, reason: {text}"
+    told = [message.removeprefix("PodGroup default:train unschedulable, reason: ") for _, message in cluster.events]
+    assert told == ["NotEnoughResources: 1 cpu left", "Not: 1", "1 left"]
 
 
 @cases(
@@ -184,7 +196,8 @@ def test_that_a_gang_has_grown_is_no_event():
     cluster = VcJobCluster(vcjob(THREE), admitting=False).settle()
     few = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": "1 of 3 have a node"}
     cluster.grouped("Pending", conditions=[few]).settle()
-    assert cluster.state["message"] == "PodGroup default:train is not ready, reason: 1 of 3 have a node"
+    text = "PodGroup default:train is not ready, reason: NotEnoughTasks: 1 of 3 have a node"
+    assert cluster.state["message"] == text
     assert cluster.events == []
 
 

@@ -394,6 +394,30 @@ def test_a_single_pod_waits_for_the_backoff_as_well():
     assert tuple(cluster.alive()) == PAIR
 
 
+@cases(
+    ("fewer pods", {"tasks": [task("ps"), task("worker", 1)], "minAvailable": 2}, (2, {"ps": 1, "worker": 1})),
+    ("a smaller gang", {"minAvailable": 1}, (1, {"ps": 1, "worker": 2})),
+    ("more pods", {"tasks": [task("ps"), task("worker", 4)], "minAvailable": 5}, (3, {"ps": 1, "worker": 2})),
+)
+def test_a_gang_that_gets_smaller_while_its_job_waits_for_a_restart_gives_room_back(edited, expected):
+    cluster = begun([on("PodFailed", "RestartTask")], restartBackoff={"seconds": 3600})
+    cluster.set("train-worker-1", "Failed", 1).settle()
+    cluster.edit(**edited).settle()
+    assert cluster.phase == "Restarting"
+    spec = cluster.group["spec"]
+    assert (spec["minMember"], spec["minTaskMember"], spec["minResources"]["pods"]) == (*expected, str(expected[0]))
+
+
+def test_a_gang_keeps_the_tasks_that_wait_for_pods_that_a_restart_deletes():
+    tasks, policy = (task("ps"), task("worker", 2, dependsOn={"name": ["ps"]})), on("PodFailed", "RestartTask")
+    cluster = VcJobCluster(vcjob(*tasks, policies=[policy], restartBackoff={"seconds": 3600})).start()
+    cluster.run().settle()
+    cluster.set("train-ps-0", "Failed", 1).settle()
+    cluster.edit(minAvailable=2).settle()
+    spec = cluster.group["spec"]
+    assert (cluster.phase, spec["minMember"], spec["minTaskPods"]) == ("Restarting", 2, {"ps": 1, "worker": 1})
+
+
 def test_a_pod_that_fails_while_another_waits_for_its_restart_is_no_further_restart():
     cluster = begun([on("PodFailed", "RestartPod")], restartBackoff={"seconds": 10})
     cluster.set("train-worker-1", "Failed", 1).settle()

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -18,6 +19,9 @@ from tests.unit.controllers.volcano.job.vcjob_cluster import VcJobCluster
 from tests.unit.controllers.volcano.job.vcjobs import task, vcjob
 from workers.api.kinds import CONFIG_MAP, NETWORK_POLICY, POD_GROUP, QUEUE, SECRET, SERVICE, Ref
 from workers.controllers.volcano.job import phases
+
+# Seconds of CPU are minutes on a busy machine. A limit that ends an example makes Hypothesis report inconsistent data.
+pytestmark = pytest.mark.timeout(900)
 
 ITS_QUEUE = Ref(QUEUE, "", "default")
 EVENTS = ("PodFailed", "PodEvicted", "TaskCompleted", "TaskFailed", "Unknown")

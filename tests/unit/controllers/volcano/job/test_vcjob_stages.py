@@ -57,6 +57,14 @@ def test_a_task_that_never_starts_is_named_in_an_event_and_in_the_state():
     assert cluster.state["message"].endswith(TOLD)
 
 
+def test_a_text_that_is_longer_than_a_status_may_be_is_an_event_once():
+    waiting = [after("a", name=f"b{number}-{'x' * 50}") for number in range(20)]
+    cluster = failing(task("a"), *waiting, task("free", 2))
+    assert (len(cluster.state["message"]), cluster.state["reason"]) == (1024, "DependencyFailed")
+    cluster.delete("train-free-0").settle()
+    assert [reason for reason, _ in cluster.events].count("DependencyFailed") == 1
+
+
 def test_a_job_goes_on_as_long_as_something_of_it_runs_and_says_what_never_starts():
     cluster = failing(task("a"), after("a"), task("free"))
     assert (cluster.phase, cluster.state["reason"], cluster.state["message"]) == ("Running", "DependencyFailed", TOLD)

@@ -153,7 +153,7 @@ class GangCluster:
     def _carry_out(self, name: str | None, plan: Plan) -> None:
         self.back_outs += any(getattr(step, "reason", "") == "BackOff" for step in plan.steps)
         for step in plan.steps:
-            for each in step.steps if isinstance(step, Together) else (step,):
+            for each in _parts(step):
                 if self._chance.random() < self._cut:
                     return
                 self._do(name, each)
@@ -176,6 +176,13 @@ class GangCluster:
 
     def _seconds(self) -> float:
         return (self.now - NOW).total_seconds()
+
+
+def _parts(step: Step) -> list[Step]:
+    """Returns the steps after which a plan may be cut off: those of a stage, then the Events of its patches."""
+    if not isinstance(step, Together):
+        return [step]
+    return [*step.steps, *(each.then for each in step.steps if isinstance(each, Patch) and each.then)]
 
 
 def _group_of(body: Object) -> str:

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from datetime import timedelta
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,9 @@ from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup import vectors
 from workers.controllers.volcano.podgroup.members import Member
 from workers.controllers.volcano.podgroup.places import part
+
+# Seconds of CPU are minutes on a busy machine. A limit that ends an example makes Hypothesis report inconsistent data.
+pytestmark = pytest.mark.timeout(900)
 
 ONE = 10**9
 #: A gang's pods work for less than so many seconds on average; then so many seconds are enough for any dozen of gangs.

@@ -7,7 +7,7 @@ from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import NOW, at
 from tests.unit.controllers.plans import shape, staged, status_of
 from tests.unit.controllers.volcano.podgroup.gangs import everything, group, node, outcome, pod, priority, queue, seen
-from workers.api.kinds import Object
+from workers.api.kinds import POD_GROUP, Object
 from workers.controllers.volcano.podgroup import admission_round as rounds
 from workers.controllers.volcano.podgroup.decide import GangDecision
 from workers.controllers.volcano.podgroup.group import GangRules
@@ -152,7 +152,7 @@ def test_a_reclaimed_gang_backs_out_whole_and_waits_behind_the_other() -> None:
     plan = rounds.admit(cluster(old, young, waiting, pods=[*old_pods, *young_pods]), NOW, RECLAIM)
     (patch,) = [step for step in staged(plan, Patch) if step.ref.name == "young"]
     text = "its room is for default/waiting of queue owed, which has less than its share"
-    assert ("Reclaimed", text) in [(step.reason, step.message) for step in plan.steps if isinstance(step, RecordEvent)]
+    assert patch.then == RecordEvent("Warning", "Reclaimed", text, (POD_GROUP, young))
     back = {"count": 1, "since": at(0), "until": at(10), "reclaimed": True}
     assert (patch.body["status"]["phase"], patch.body["status"]["backOff"]) == ("Pending", back)
     given_up = {**young, "status": {**young["status"], **patch.body["status"]}}

@@ -658,9 +658,13 @@ def test_a_resource_that_no_node_measures_is_no_obstacle() -> None:
 # What a round writes.
 
 
-def _patches(plan: Any) -> dict[str, Object]:
+def _staged(plan: Any) -> list[Patch]:
     staged = [step for stage in plan.steps if isinstance(stage, Together) for step in stage.steps]
-    return {step.ref.name: step.body["status"] for step in staged if isinstance(step, Patch)}
+    return [step for step in staged if isinstance(step, Patch)]
+
+
+def _patches(plan: Any) -> dict[str, Object]:
+    return {step.ref.name: step.body["status"] for step in _staged(plan)}
 
 
 def test_an_admitted_group_is_inqueue_and_knows_since_when() -> None:
@@ -676,10 +680,12 @@ def test_a_refusal_is_written_once_and_the_round_comes_back() -> None:
     status = _patches(plan)["gang"]
     (told,) = status["conditions"]
     assert (told["type"], told["status"], told["reason"]) == ("Unschedulable", "True", "NeverFits")
-    (event,) = [step for step in plan.steps if isinstance(step, RecordEvent)]
+    event = _staged(plan)[0].then
+    assert event is not None, "it is recorded with the patch: a refused one would be repeated every second"
     assert (event.type, event.reason) == ("Warning", "Unschedulable")
     assert event.about is not None
     assert event.about[1] is waiting
+    assert not [step for step in plan.steps if isinstance(step, RecordEvent)]
     assert plan.steps[-1] == ComeBack(NOW + timedelta(seconds=1))
     again = {**waiting, "status": status}
     later = rounds.admit(everything(groups=[again], nodes=[node()]), NOW + timedelta(hours=1))
@@ -695,7 +701,7 @@ def test_new_numbers_are_written_at_an_interval_and_without_an_event() -> None:
     assert _patches(rounds.admit(cluster, NOW + timedelta(seconds=9))) == {}
     later = rounds.admit(cluster, NOW + timedelta(seconds=10))
     assert "2 of 2 cpu" in _patches(later)["gang"]["conditions"][0]["message"]
-    assert not [step for step in later.steps if isinstance(step, RecordEvent)]
+    assert [patch.then for patch in _staged(later)] == [None]
 
 
 def test_a_group_that_waited_says_so_no_more_once_it_is_admitted() -> None:
