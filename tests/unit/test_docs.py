@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.paths import ROOT
 from workers.api import crds
+from workers.settings import Settings
 
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -102,6 +104,52 @@ def test_definitions_are_applied_in_one_way_which_no_other_manager_of_their_fiel
         "penstock crds | kubectl apply",
         "kubectl apply -f deploy/crds",
     }
+
+
+def chart_values(page: Path) -> Iterator[str]:
+    """Yields the chart's values that a page sets, as `name.name`: those of `--set`, and `name=value` in a sentence."""
+    text = page.read_text()
+    yield from re.findall(r"--set[ =]'?([\w.]+)=", text)
+    yield from re.findall(r"`'?((?:[a-z]\w*\.)+[a-zA-Z]+|namespaces|mode)=[^`\s]+`", text)
+
+
+GUIDES = [*PAGES, ROOT / "deploy" / "helm" / "penstock" / "README.md"]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_values_of_the_chart_that_a_page_sets_exist(page: Path) -> None:
+    values = yaml.safe_load((ROOT / "deploy" / "helm" / "penstock" / "values.yaml").read_text())
+    unknown = []
+    for name in chart_values(page):
+        *folders, last = name.split(".")
+        place = values
+        for folder in folders:
+            place = place.get(folder) or {}
+        # Settings are those of `penstock settings`.
+        known = Settings.model_fields if folders == ["settings"] else place
+        if last not in known:
+            unknown.append(name)
+    assert unknown == []
+
+
+def test_values_of_the_chart_are_found_on_the_pages() -> None:
+    found = {name for page in GUIDES for name in chart_values(page)}
+    assert {"namespaces", "crds.keda", "volcano.enabled", "settings.page", "broker.existingSecret"} <= found
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_list_that_a_page_gives_helm_is_quoted(page: Path) -> None:
+    """A shell makes several words of `a={b,c}`, and helm reads the first."""
+    assert re.findall(r"(?<!')\b[\w.]+=\{[\w-]+,[^}`']*\}(?!')", page.read_text()) == []
+
+
+def test_the_way_from_keda_never_leaves_the_list_of_namespaces_empty() -> None:
+    """An empty list means all namespaces, which are KEDA's until they move."""
+    text = (ROOT / "docs" / "howto" / "from-keda.md").read_text()
+    lists = re.findall(r"namespaces=\{([^}]*)\}|PENSTOCK_NAMESPACES=(\S*?)`", text)
+    assert lists
+    named = [next(filter(None, pair), "").split(",") for pair in lists]
+    assert all(names[0] == "penstock" for names in named), "Penstock's own namespace comes first, and stays"
 
 
 def test_a_definition_fits_into_the_annotation_in_which_kubectl_keeps_what_it_applied() -> None:
