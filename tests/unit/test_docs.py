@@ -10,7 +10,10 @@ import pytest
 import yaml
 
 from tests.support.paths import ROOT
+from tests.support.tables import for_each
 from workers.api import crds
+from workers.controllers.claims import binding
+from workers.decision import claims
 from workers.settings import Settings
 
 PAGES = [
@@ -150,6 +153,15 @@ def test_the_way_from_keda_never_leaves_the_list_of_namespaces_empty() -> None:
     assert lists
     named = [next(filter(None, pair), "").split(",") for pair in lists]
     assert all(names[0] == "penstock" for names in named), "Penstock's own namespace comes first, and stays"
+
+
+@for_each(
+    ("claims.md", f"more than {binding.LONGEST_VARIABLE:,} bytes, for Linux"),
+    ("claims.md", f"more than {claims.LARGEST:,} bytes fits into no annotation"),
+    ("python-api.md", f"and a Job can carry {claims.LARGEST}"),
+)
+def test_a_limit_that_a_page_names_is_that_of_the_code(page: str, text: str) -> None:
+    assert text in " ".join((ROOT / "docs" / page).read_text().split())
 
 
 def test_a_definition_fits_into_the_annotation_in_which_kubectl_keeps_what_it_applied() -> None:
