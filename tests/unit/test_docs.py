@@ -135,6 +135,12 @@ def test_values_of_the_chart_that_a_page_sets_exist(page: Path) -> None:
     assert unknown == []
 
 
+@for_each(("from-keda.md", "crds.keda"), ("from-volcano.md", "crds.install"))
+def test_the_way_from_another_system_leaves_its_definitions_out_of_the_release(page: str, value: str) -> None:
+    """Helm refuses to take over an object that another release or kubectl made."""
+    assert f"`{value}=false`" in (ROOT / "docs" / "howto" / page).read_text()
+
+
 def test_values_of_the_chart_are_found_on_the_pages() -> None:
     found = {name for page in GUIDES for name in chart_values(page)}
     assert {"namespaces", "crds.keda", "volcano.enabled", "settings.page", "broker.existingSecret"} <= found
