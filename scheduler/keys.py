@@ -65,6 +65,7 @@ TYPES: Mapping[str, bytes] = {
     **dict.fromkeys(("dirty", "listed"), b"set"),
     **dict.fromkeys(("generation", "format", "call", "signature", "present"), b"string"),
     "decision": b"list",
+    "childlog": b"stream",
     "runs": b"hash",
     "restoring": b"hash",
     **dict.fromkeys(("records", "attributes", "data", "ids", "asked"), b"hash"),

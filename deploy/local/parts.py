@@ -144,7 +144,7 @@ def _processes(options: UpOptions, store: str, gateway: str) -> Iterator[Compone
         started = [*started, ("gateway", command_lines.gateway())]
     # The watch, the gateway and the beat have the last ones: the first worker keeps the port that was asked for.
     last = ("watch", "gateway", "beat")
-    names = [name for name, _ in started if name not in last] + list(last)
+    names = sorted((name for name, _ in started), key=lambda name: (last.index(name) + 1) if name in last else 0)
     metrics, health = options.settings.metrics_port, options.settings.health
     for name, argv in started:
         place = names.index(name)

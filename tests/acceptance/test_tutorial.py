@@ -128,6 +128,12 @@ def test_every_line_of_the_tutorial_does_what_it_says(shell: Shell) -> None:
             shell.type(step.command, step.text)
 
 
+def test_a_block_that_starts_a_cluster_asks_it_for_nothing() -> None:
+    """Who pastes the block would type both in one instant, before there is a cluster to wait for."""
+    blocks = [match["text"] for match in _BLOCK.finditer(PAGE.read_text())]
+    assert [text.count("\n$ ") for text in blocks if "penstock up" in text] == [0]
+
+
 @for_each(
     ("one\n", "one\n", True),
     ("one\n", "one\ntwo\n", False),

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.paths import ROOT
+from tests.support.tables import for_each
 from workers.api import crds
+from workers.controllers.claims import binding
+from workers.decision import claims
+from workers.settings import Settings
 
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -102,6 +107,67 @@ def test_definitions_are_applied_in_one_way_which_no_other_manager_of_their_fiel
         "penstock crds | kubectl apply",
         "kubectl apply -f deploy/crds",
     }
+
+
+def chart_values(page: Path) -> Iterator[str]:
+    """Yields the chart's values that a page sets, as `name.name`: those of `--set`, and `name=value` in a sentence."""
+    text = page.read_text()
+    yield from re.findall(r"--set[ =]'?([\w.]+)=", text)
+    yield from re.findall(r"`'?((?:[a-z]\w*\.)+[a-zA-Z]+|namespaces|mode)=[^`\s]+`", text)
+
+
+GUIDES = [*PAGES, ROOT / "deploy" / "helm" / "penstock" / "README.md"]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_values_of_the_chart_that_a_page_sets_exist(page: Path) -> None:
+    values = yaml.safe_load((ROOT / "deploy" / "helm" / "penstock" / "values.yaml").read_text())
+    unknown = []
+    for name in chart_values(page):
+        *folders, last = name.split(".")
+        place = values
+        for folder in folders:
+            place = place.get(folder) or {}
+        # Settings are those of `penstock settings`.
+        known = Settings.model_fields if folders == ["settings"] else place
+        if last not in known:
+            unknown.append(name)
+    assert unknown == []
+
+
+@for_each(("from-keda.md", "crds.keda"), ("from-volcano.md", "crds.install"))
+def test_the_way_from_another_system_leaves_its_definitions_out_of_the_release(page: str, value: str) -> None:
+    """Helm refuses to take over an object that another release or kubectl made."""
+    assert f"`{value}=false`" in (ROOT / "docs" / "howto" / page).read_text()
+
+
+def test_values_of_the_chart_are_found_on_the_pages() -> None:
+    found = {name for page in GUIDES for name in chart_values(page)}
+    assert {"namespaces", "crds.keda", "volcano.enabled", "settings.page", "broker.existingSecret"} <= found
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_list_that_a_page_gives_helm_is_quoted(page: Path) -> None:
+    """A shell makes several words of `a={b,c}`, and helm reads the first."""
+    assert re.findall(r"(?<!')\b[\w.]+=\{[\w-]+,[^}`']*\}(?!')", page.read_text()) == []
+
+
+def test_the_way_from_keda_never_leaves_the_list_of_namespaces_empty() -> None:
+    """An empty list means all namespaces, which are KEDA's until they move."""
+    text = (ROOT / "docs" / "howto" / "from-keda.md").read_text()
+    lists = re.findall(r"namespaces=\{([^}]*)\}|PENSTOCK_NAMESPACES=(\S*?)`", text)
+    assert lists
+    named = [next(filter(None, pair), "").split(",") for pair in lists]
+    assert all(names[0] == "penstock" for names in named), "Penstock's own namespace comes first, and stays"
+
+
+@for_each(
+    ("claims.md", f"more than {binding.LONGEST_VARIABLE:,} bytes, for Linux"),
+    ("claims.md", f"more than {claims.LARGEST:,} bytes fits into no annotation"),
+    ("python-api.md", f"and a Job can carry {claims.LARGEST}"),
+)
+def test_a_limit_that_a_page_names_is_that_of_the_code(page: str, text: str) -> None:
+    assert text in " ".join((ROOT / "docs" / page).read_text().split())
 
 
 def test_a_definition_fits_into_the_annotation_in_which_kubectl_keeps_what_it_applied() -> None:

@@ -121,7 +121,8 @@ def _print(inventory: "Inventory", judgments: "Sequence[Judgment]", systems: Seq
     verdicts = ("same", "differs", "unknown", "not supported")
     if judgments:
         output.say("")
-    output.say(f"{len(judgments)} objects: {', '.join(f'{counts[each]} {each}' for each in verdicts)}")
+    objects = "1 object" if len(judgments) == 1 else f"{len(judgments)} objects"
+    output.say(f"{objects}: {', '.join(f'{counts[each]} {each}' for each in verdicts)}")
     if inventory.passed:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(inventory.passed.items()))
         output.say(f"not judged, for they are of other kinds: {kinds}")

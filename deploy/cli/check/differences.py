@@ -145,15 +145,6 @@ def _interval(schedule: object) -> timedelta | None:
         return None
 
 
-def _of_queue(body: Object) -> Iterator[Shown]:
-    if (body.get("spec") or {}).get("reclaimable") is True:
-        yield Shown(
-            "spec.reclaimable",
-            "Volcano: evicts single pods of queues above their share. Here: such a queue keeps its pods",
-            "PENSTOCK_GANG_RECLAIM=true makes whole gangs back out",
-        )
-
-
 def _of_pod_group(body: Object) -> Iterator[Shown]:
     if not (body.get("spec") or {}).get("minResources"):
         yield Shown(
@@ -166,6 +157,5 @@ _RULES: Mapping[str, Sequence[Callable[[Object], Iterator[Shown]]]] = {
     SCALED_JOB.id: (_of_scaled_job, _of_triggers),
     SCALED_OBJECT.id: (_of_scaled_object, _of_triggers),
     CRON_JOB.id: (_of_cron_job,),
-    QUEUE.id: (_of_queue,),
     POD_GROUP.id: (_of_pod_group,),
 }

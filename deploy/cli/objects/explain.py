@@ -10,6 +10,7 @@ import click
 from deploy.cli import api_connection, discovery, options, output
 from deploy.cli.completion import completers
 from deploy.cli.objects import describe, get
+from deploy.cli.volcano import describe_sections
 from deploy.object_rows import failure_reasons
 from workers.api.kinds import POD, SCALED_JOB, SCALED_OBJECT, Object, Ref
 from workers.errors import UserError
@@ -62,7 +63,7 @@ async def explain(cluster: "Cluster", ref: Ref, body: Object, last: int, homes: 
     made = [each for each in await decisions(ref, homes) if each.uid == body["metadata"].get("uid")]
     now = datetime.now(UTC)
     output.say(f"{ref}")
-    describe.conditions((body.get("status") or {}).get("conditions") or (), now)
+    describe.conditions(describe_sections.conditions(ref, body), now)
     if ref.kind.id in (SCALED_JOB.id, SCALED_OBJECT.id):
         describe.show_reading(await describe.reading(ref, homes))
     show(made[:last], now)

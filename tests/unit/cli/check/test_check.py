@@ -139,8 +139,10 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
             "not supported",
             ["spec.networkTopology"],
         ),
-        (queue(weight=1), "same", []),
+        (queue(weight=1, reclaimable=False), "same", []),
         (queue(weight=1, reclaimable=True), "differs", ["spec.reclaimable"]),
+        # Volcano's webhook stores true.
+        (queue(weight=1), "differs", ["spec.reclaimable"]),
         (vc_job(runningEstimate="1h"), "not supported", ["spec.runningEstimate"]),
         (
             vc_job(tasks=[{"name": "main", "replicas": 2, "topologyPolicy": "single-numa-node", "template": WHOLE}]),
@@ -165,11 +167,14 @@ EXTERNAL = {"serverAddress": "http://prometheus:9090", "query": "up", "threshold
             ["spec.networkTopology"],
         ),
         (
-            queue(affinity={"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["gpu"]}}),
+            queue(
+                reclaimable=False,
+                affinity={"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["gpu"]}},
+            ),
             "not supported",
             ["spec.affinity"],
         ),
-        (queue(extendClusters=[{"name": "other"}]), "not supported", ["spec.extendClusters"]),
+        (queue(reclaimable=False, extendClusters=[{"name": "other"}]), "not supported", ["spec.extendClusters"]),
         (
             scaled_job(jobTargetRef={"template": container(image=5)}),
             "not supported",
@@ -276,6 +281,26 @@ def test_a_flag_that_is_set_leaves_no_difference(
     assert "1 differs" in penstock("check", "-f", str(file)).out
     monkeypatch.setenv("PENSTOCK_KEDA_QUIRKS", flag)
     assert "scaledobjects.keda.sh default/it: same" in penstock("check", "-f", str(file)).out
+
+
+@for_each(("false", "keeps its pods", True), ("true", "whole gangs of such a queue back out", False))
+def test_what_a_queue_does_above_its_share_follows_the_setting(
+    setting: str, here: str, advised: bool, penstock: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "object.yaml"
+    file.write_text(yaml.safe_dump(queue(weight=1)))
+    monkeypatch.setenv("PENSTOCK_GANG_RECLAIM", setting)
+    printed = penstock("check", "-f", str(file)).out
+    assert here in printed
+    assert ("PENSTOCK_GANG_RECLAIM=true" in printed) == advised
+
+
+@for_each(1, 2)
+def test_the_number_of_objects_is_told_in_words_that_fit(number: int, penstock: Type, tmp_path: Path) -> None:
+    file = tmp_path / "objects.yaml"
+    jobs = [scaled_job() | {"metadata": {"name": f"it-{index}"}} for index in range(number)]
+    file.write_text(yaml.safe_dump_all(jobs))
+    assert f"{number} object{'s' * (number > 1)}: {number} same" in penstock("check", "-f", str(file)).out
 
 
 def test_nothing_to_judge_is_told_in_one_line(penstock: Type, tmp_path: Path) -> None:

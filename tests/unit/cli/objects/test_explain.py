@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from deploy.cli.objects import explain
+from tests.support.tables import for_each
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake import JOB, POD, SCALED_JOB, FakeCluster
-from workers.api.kinds import CRON_JOB, Ref
+from workers.api.kinds import CRON_JOB, JOB_FLOW, POD_GROUP, VC_JOB, Kind, Object, Ref
 from workers.decision.plan import Figure
 from workers.reconcile.decision_log import LoggedDecision
+
+FINISHED = {"type": "Ready", "status": "True", "reason": "Finished", "message": "the flow is over"}
 
 
 @pytest.fixture
@@ -63,6 +66,24 @@ def test_a_cron_job_is_explained_without_a_reading(
     out = penstock("explain", "cronjob", "backup").out
     assert "nothing due" in out
     assert "reading" not in out
+
+
+@for_each(
+    # A map by Job, and the list that has the condition.
+    (JOB_FLOW, {"conditions": {"a-fetch": {"phase": "Completed"}}, "flowConditions": [FINISHED]}, True),
+    (JOB_FLOW, {"conditions": {"a-fetch": {"phase": "Completed"}}}, False),
+    # A history of phases.
+    (VC_JOB, {"conditions": [{"status": "Pending"}, {"status": "Completed"}]}, False),
+    (POD_GROUP, {"conditions": [FINISHED]}, True),
+)
+def test_conditions_are_those_that_describe_shows(
+    kind: Kind, status: Object, shown: bool, volcano: FakeCluster, remembered: list[LoggedDecision], penstock: Type
+) -> None:
+    volcano.add(kind, "a", status=status)
+    printed = penstock("explain", kind.id, "a")
+    assert printed.code == 0, printed
+    assert ("Conditions:" in printed.lines) == shown
+    assert ("Ready True Finished the flow is over" in printed.lines) == shown
 
 
 def test_an_object_without_decisions_is_reported(

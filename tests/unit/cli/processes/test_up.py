@@ -112,6 +112,21 @@ def test_each_process_that_serves_metrics_has_a_port_of_its_own(port: str, ports
     assert [part.env["PENSTOCK_METRICS_PORT"] for part in plan.processes] == ports
 
 
+@cases(
+    ("a pool", {"workers": 2}, {"worker-1": 0, "worker-2": 1, "scaler-1": 2, "watch": 3, "gateway": 4, "beat": 5}),
+    ("a pool without a gateway", {"gateway": ""}, {"worker-1": 0, "scaler-1": 1, "watch": 2, "beat": 3}),
+    ("one process", {"single": True}, {"standalone": 0, "gateway": 1}),
+    ("one process without a gateway", {"single": True, "gateway": ""}, {"standalone": 0}),
+)
+def test_ports_of_health_are_counted_without_a_gap(started: dict[str, Any], places: dict[str, int]) -> None:
+    """docs/standalone.md tells the order."""
+    gateway = started.get("gateway", "127.0.0.1:8080")
+    asked = {"workers": 1, "scalers": 1, **{key: value for key, value in started.items() if key != "gateway"}}
+    settings = options.load({"home": "/h", "broker": STORE, "kubeconfig": "/k", "health": "127.0.0.1:8081"})
+    found = plan(UpOptions(settings, **asked), STORE, gateway=gateway).processes
+    assert {part.name: int(part.env["PENSTOCK_HEALTH"].rpartition(":")[2]) - 8081 for part in found} == places
+
+
 @cases(("by default", {}, "127.0.0.1"), ("as it was asked for", {"metrics_address": "0.0.0.0"}, "0.0.0.0"))
 def test_metrics_of_up_are_for_this_machine_unless_told_otherwise(flags: dict[str, Any], address: str) -> None:
     for kubeconfig in ({}, {"kubeconfig": "/k"}):

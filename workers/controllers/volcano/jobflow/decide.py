@@ -163,7 +163,7 @@ def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
     if view.spec.cancel and view.phase not in phases.FINAL:
         live = known.live > known.number(("Aborted",))
         phase = phases.TERMINATING if live or left_over else phases.TERMINATED
-    outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known))
+    outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known, phase))
     if phase == phases.FAILED:
         bad = job_creation.fatal(view, known) or [
             node for node in job_creation.failed(view, known) if not node.entry.allow_failure
@@ -197,9 +197,10 @@ def _failure(node: FlowNode, known: Mapping[str, Track]) -> str:
     return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
 
 
-def flow_ready(view: ObservedFlow, made: StartRound, known: Tracks) -> FlowReady:
-    """Returns the FlowReady condition. made: the starts of this decision. known: the tracks after it."""
-    if view.phase in phases.FINAL:
+def flow_ready(view: ObservedFlow, made: StartRound, known: Tracks, phase: str) -> FlowReady:
+    """Returns the FlowReady condition. made: the starts of this decision. known, phase: tracks and phase after it."""
+    # The phase before it would leave the condition of a flow at work: nothing asks for a decision on one that is over.
+    if phase in phases.FINAL:
         return FlowReady("True", "Finished", "the flow is over")
     if made.missing:
         named = ", ".join(f"{name} (entry {entry})" for name, entry in sorted(made.missing.items()))

@@ -65,6 +65,20 @@ def test_jobs_are_listed_in_the_order_of_their_entries() -> None:
     assert [each["name"] for each in cluster.status["jobStatusList"]] == ["f-c", "f-a", "f-b"]
 
 
+@for_each("Completed", "Failed", "Terminated")
+def test_the_decision_that_ends_a_flow_says_that_it_is_over(how: str) -> None:
+    """Nothing asks for a decision afterwards."""
+    cluster = Cluster(entry("a"))
+    cluster.settle()
+    cluster.end("f-a", "Running")
+    cluster.settle()
+    cluster.end("f-a", how)
+    while not cluster.over:
+        assert cluster.ready == ("True", "AsSpecified")
+        cluster.reconcile()
+    assert cluster.ready == ("True", "Finished")
+
+
 # Volcano's rule of phases
 
 
