@@ -18,7 +18,8 @@ local runs, lease = KEYS[1], KEYS[2]
 local name, last, id, duration = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local known = redis.call('HGET', runs, name)
-local moment = tonumber(known or 0) or 0
+-- What is no whole number is no moment, although Lua may read one: the caller's counts.
+local moment = tonumber(string.match(known or '', '^%d+$') or 0)
 -- An earlier one comes from older data that the broker was restored to: the caller knows better. One that is still to
 -- come was recorded before the clock was set back.
 if moment > tonumber(last) and moment <= clock(ARGV[5]) then

@@ -16,6 +16,8 @@ RUNS = "{test}:beat:runs"
     ("a later one", "300", 300),
     ("an older one, of a broker that was restored", "100", RunLease),
     ("one that cannot be read", "garbage", RunLease),
+    ("one that Lua alone reads", "0x1000", RunLease),
+    ("a fraction", "300.5", RunLease),
     ("one still to come, recorded before the clock was set back", str(2**60), RunLease),
     ("none", None, RunLease),
 )
