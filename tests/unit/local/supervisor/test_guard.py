@@ -140,7 +140,7 @@ def test_a_lock_that_a_child_of_its_dead_holder_still_has_is_waited_for(
             os.close(writer)
         waits.append(seconds)
 
-    monkeypatch.setattr(guard.time, "sleep", sleep)
+    monkeypatch.setattr("deploy.local.supervisor.guard.time.sleep", sleep)
     descriptor = guard.hold(lock)
     assert waits
     assert descriptor is not None
