@@ -32,7 +32,7 @@ from workers.api.kinds import JOB_FLOW, JOB_TEMPLATE, POD, POD_GROUP, VC_JOB, Ki
 from workers.controllers.volcano.podgroup import admission_round
 
 JOBS = int(os.environ.get("BENCH_VCJOBS", "1000"))
-CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,200,400").split(",") if length)
+CHAINS = tuple(int(length) for length in os.environ.get("BENCH_CHAINS", "100,400,1000").split(",") if length)
 ENTRIES = int(os.environ.get("BENCH_ENTRIES", "1000"))
 GANGS = int(os.environ.get("BENCH_GANGS", "10000"))
 PODS = 3
