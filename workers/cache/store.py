@@ -176,7 +176,7 @@ class StoreKeys:
         return f"{self.keys.tag}:owners:{kind_id}"
 
     def child_log(self, kind_id: str) -> str:
-        """STREAM of the members of `owners` that were stored, or left it: about the last ten thousand."""
+        """STREAM of the members of `owners` that were stored, or left it: about the last 10,000, for two minutes."""
         return f"{self.keys.tag}:childlog:{kind_id}"
 
     def gone(self, kind_id: str) -> str:

@@ -6,9 +6,14 @@
 
 -- About how many entries are kept: some seconds of a busy kind.
 local CHILD_LOG = 10000
+-- Seconds after its last entry when a log goes. Its readers read all children once a minute all the same.
+local CHILD_LOG_REST = 120
 
 local function log_children(key, members)
   for _, member in ipairs(members) do
     redis.call('XADD', key, 'MAXLEN', '~', CHILD_LOG, '*', 'child', member)
+  end
+  if #members > 0 then
+    redis.call('EXPIRE', key, CHILD_LOG_REST)
   end
 end

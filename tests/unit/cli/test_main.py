@@ -129,8 +129,8 @@ def test_the_overview_lists_every_command_that_is_not_hidden(penstock: Type) -> 
 
 
 def test_a_character_that_the_terminal_has_not_is_written_out(tmp_path: Path) -> None:
-    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}, "spec": {}}
-    (tmp_path / "日é.json").write_text(json.dumps(queue))
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}}
+    (tmp_path / "日é.json").write_text(json.dumps({**queue, "spec": {"reclaimable": False}}))
     environ = {**os.environ, "PYTHONIOENCODING": "latin-1", "HOME": str(tmp_path)}
     words = [*COMMAND, "check", "-f", "日é.json"]
     done = subprocess.run(words, cwd=tmp_path, env=environ, check=True, capture_output=True, encoding="latin-1")

@@ -77,7 +77,7 @@ async def test_a_key_of_a_wrong_type_is_set_aside(broken, name, caplog):
 def test_every_key_has_a_type():
     assert all(type_of(name) for name in [*NAMES, "{test}:limit:x", "{test}:decisions:x", "{test}:decision:a/b/c"])
     assert type_of("{test}:celery:penstock.poll") is None
-    assert set(TYPES.values()) == {b"zset", b"hash", b"set", b"list", b"string"}
+    assert set(TYPES.values()) == {b"zset", b"hash", b"set", b"list", b"string", b"stream"}
 
 
 VALUES = [b"garbage", b"", b"1 2 3", b"\xff\xfe", b"5 x u - - - - 1 00 {}", b"5 7 uid-child - - - - 1 00 {"]
