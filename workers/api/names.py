@@ -5,6 +5,7 @@ cached, because the same few names recur.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -23,7 +24,7 @@ _HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PORT_NAME = re.compile("[-a-z0-9]+")
 
 #: Characters of the longest value of a label.
-LONGEST_LABEL = 63
+_LONGEST_VALUE = 63
 
 #: Keys and names of variables recur. Names of objects do not, and each that is kept holds on to memory around it.
 _cached = lru_cache(maxsize=512)
@@ -114,12 +115,17 @@ def qualified_name(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
+def fitting_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Returns those labels whose values are short enough: an API server would refuse an object with the others."""
+    return {key: value for key, value in labels.items() if len(value) <= _LONGEST_VALUE}
+
+
 @_cached
 def label_value(text: str) -> tuple[str, ...]:
     """Checks a label's value: may be empty, at most 63 characters."""
     return _checked(
         text,
-        63,
+        _LONGEST_VALUE,
         _LABEL_VALUE,
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
         "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "

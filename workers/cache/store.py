@@ -679,11 +679,13 @@ class Store:
         found = {}
         for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
             if number == b"":
-                found[child.id] = self._entries(child, flat[0::2], flat[1::2], heads)
-                if mark and 2 * len(found[child.id]) == len(flat):
-                    size = self._decoded.size(child, flat[0::2], flat[1::2])
-                    entries = dict(zip(flat[0::2], found[child.id], strict=True))
-                    self._children.keep(read, child.id, KnownChildren(mark, entries, size, now))
+                names, values = flat[0::2], flat[1::2]
+                entries = found[child.id] = self._entries(child, names, values, heads)
+                # All of them could be read.
+                if mark and len(entries) == len(names):
+                    by_field = dict(zip(names, entries, strict=True))
+                    size = self._decoded.size(child, names, values)
+                    self._children.keep(read, child.id, KnownChildren(mark, by_field, size, now))
             else:
                 of = known[child.id].changed(mark, number, flat, partial(self._decode, child))
                 self._children.keep(read, child.id, of)

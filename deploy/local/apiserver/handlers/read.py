@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import replace
 
 import orjson
 
@@ -62,7 +61,7 @@ def shown(ctx: Context, request: ApiRequest, resource: ServedResource, record: S
             raise api_errors.not_acceptable(f"you requested {accept.form.value}, but {why}")
         case Form.TABLE:
             made = _table(ctx, request, accept, resource, [record], str(record.version))
-    return replace(json_response(made, code), yaml=accept.yaml)
+    return json_response(made, code, yaml=accept.yaml)
 
 
 def _partial(body: Object, version: str) -> Object:
@@ -221,11 +220,11 @@ def _collection(
     match accept.form:
         case Form.TABLE:
             made = _table(ctx, request, accept, resource, page, metadata["resourceVersion"])
-            return replace(json_response(made | {"metadata": metadata}), yaml=accept.yaml)
+            return json_response(made | {"metadata": metadata}, yaml=accept.yaml)
         case Form.METADATA_LIST:
             items = [_partial(resource.present(record), accept.version) for record in page]
             kind = {"kind": accept.form.value, "apiVersion": f"meta.k8s.io/{accept.version}"}
-            return replace(json_response({**kind, "metadata": metadata, "items": items}), yaml=accept.yaml)
+            return json_response({**kind, "metadata": metadata, "items": items}, yaml=accept.yaml)
         case Form.METADATA:
             why = f"the requested object is a list ({resource.kind.kind}List)"
             raise api_errors.not_acceptable(f"you requested {accept.form.value}, but {why}")

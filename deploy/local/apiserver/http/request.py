@@ -252,9 +252,11 @@ class Upgrade:
     path: str
 
 
-def json_response(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer with any JSON value."""
-    return Response(code, orjson.dumps(value), headers=headers or {})
+def json_response(
+    value: Any, code: int = 200, headers: Mapping[str, str] | None = None, *, yaml: bool = False
+) -> Response:
+    """Returns an answer with any JSON value. yaml: it is sent as YAML."""
+    return Response(code, orjson.dumps(value), headers=headers or {}, yaml=yaml)
 
 
 def refusal(error: ApiError) -> Response:

@@ -5,7 +5,7 @@ from typing import Any
 
 from workers.api.keda.scaledjob import ScaledJob, ScaledJobMetadata
 from workers.api.kinds import JOB, SCALED_JOB, Object, owner_reference
-from workers.api.names import LONGEST_LABEL
+from workers.api.names import fitting_labels
 from workers.controllers.keda.scaledjob.demand import Demand
 from workers.controllers.keda.scaledjob.names import ScaledJobNames
 from workers.decision.claims import LEDGER
@@ -80,19 +80,14 @@ def _annotations(metadata: ScaledJobMetadata) -> Mapping[str, str]:
 def _labels(metadata: ScaledJobMetadata) -> Mapping[str, str]:
     """Returns KEDA's labels, overwritten by the object's own except those it excludes."""
     excluded = metadata.annotations.get(EXCLUDED_LABELS, "").split(",")
-    return {
-        **_named("app.kubernetes.io/name", metadata.name),
+    own = {
+        "app.kubernetes.io/name": metadata.name,
         "app.kubernetes.io/version": KEDA_VERSION,
-        **_named("app.kubernetes.io/part-of", metadata.name),
+        "app.kubernetes.io/part-of": metadata.name,
         "app.kubernetes.io/managed-by": "keda-operator",
-        **_named(NAME_LABEL, metadata.name),
-        **{key: value for key, value in metadata.labels.items() if key not in excluded},
+        NAME_LABEL: metadata.name,
     }
-
-
-def _named(label: str, name: str) -> Mapping[str, str]:
-    """Returns the label with a name, nothing where it is too long: an API server would refuse the Jobs."""
-    return {label: name} if len(name) <= LONGEST_LABEL else {}
+    return {**fitting_labels(own), **{key: value for key, value in metadata.labels.items() if key not in excluded}}
 
 
 def _owner(metadata: ScaledJobMetadata) -> Object:
@@ -112,7 +107,7 @@ def _spec(scaled: ScaledJob) -> Object:
             "metadata": {
                 **metadata,
                 "generateName": f"{scaled.metadata.name}-",
-                "labels": {**(metadata.get("labels") or {}), **_named(NAME_LABEL, scaled.metadata.name)},
+                "labels": {**(metadata.get("labels") or {}), **fitting_labels({NAME_LABEL: scaled.metadata.name})},
             },
             "spec": {**pod, "restartPolicy": pod.get("restartPolicy") or "OnFailure"},
         },

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from workers.api.kinds import POD, Object
-from workers.api.names import LONGEST_LABEL
+from workers.api.names import fitting_labels
 from workers.api.references import GANG_GATE, GROUP_NAME, TASK_NAME
 from workers.api.volcano.job import Job, Task
 from workers.controllers.volcano.job import names, plugins, podgroup, volumes
@@ -61,8 +61,7 @@ def _labels(job: Job, task: Task, index: int) -> dict[str, str]:
         **_copied(job.metadata.labels, PREEMPTABLE, COOLDOWN),
     }
     # The annotation has a name that is too long for a label.
-    if len(job.spec.queue) <= LONGEST_LABEL:
-        labels[names.QUEUE] = job.spec.queue
+    labels |= fitting_labels({names.QUEUE: job.spec.queue})
     if is_forwarded(job):
         labels[FORWARDING] = "true"
     if parts := task.partition_policy:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.api.kinds import COMMAND, JOB_FLOW, VC_JOB, Object, owner_reference
-from workers.api.names import LONGEST_LABEL
+from workers.api.names import fitting_labels
 from workers.api.references import CREATED_BY_TEMPLATE
 from workers.api.volcano.jobflow import CREATED_BY_FLOW
 from workers.flows import flow_expressions
@@ -31,7 +31,7 @@ def build(flow: Object, node: FlowNode, name: str, template: Object, scope: Flow
             "name": name,
             "namespace": namespace,
             # Longer values are no labels; the annotation has them in any case.
-            "labels": {key: value for key, value in marks.items() if len(value) <= LONGEST_LABEL},
+            "labels": fitting_labels(marks),
             "annotations": marks,
             "ownerReferences": [owner_reference(JOB_FLOW, flow)],
         },
