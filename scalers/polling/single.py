@@ -134,7 +134,9 @@ class SingleReader:
             if before is not AnswerOutcome.ANSWERED and self._history.answers_any(source):
                 return
         else:
+            # The server's failure by now; what the question's own breaker says is of before.
             self._history.record(source, asker, AnswerOutcome.NEW)
+            self._slow.record_success((source, asker))
         record_failure(self._breakers, source, now, reason, began=began)
 
 

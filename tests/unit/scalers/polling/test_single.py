@@ -164,6 +164,14 @@ async def test_what_fails_in_one_moment_is_one_failure() -> None:
     assert asking.alone("0")
 
 
+async def test_a_slow_question_of_a_server_that_refuses_by_now_says_so_at_each_poll() -> None:
+    Asked.script["a"] = ["slow", "slow", Unreached("the server: refused")]
+    asking = Asking(threshold=2, base=1.5, probe=3.5)
+    assert await asking.poll("quick") == ["5"]
+    assert [await asking.poll("a") for _ in range(3)] == [[SLOW]] * 3
+    assert [await asking.poll("a") for _ in range(6)] == [["the server: refused"]] * 6
+
+
 async def test_a_question_that_is_refused_blames_nobody_else() -> None:
     Asked.script["wrong"] = [SourceError("the server: syntax")]
     asking = Asking(threshold=1)
