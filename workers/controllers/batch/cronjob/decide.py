@@ -295,7 +295,11 @@ def _ready(decision: Decision) -> ScheduleReady:
         return ScheduleReady("False", problem.reason, problem.message)
     if error := decision.view.failing:
         return ScheduleReady("False", "ReconcileFailing", f"the last attempt failed: {error}")
-    return ScheduleReady("True", "Scheduled", "runs start when they are due")
+    message = "runs start when they are due"
+    if (until := decision.view.spec.suspend_until) and times.parse(until) > decision.view.now:
+        # No decision is made when it passes, unless a run is due: the sentence is true after it, too.
+        message += f", none before {until} (spec.suspendUntil)"
+    return ScheduleReady("True", "Scheduled", message)
 
 
 def _warnings(decision: Decision) -> Iterator[RecordEvent]:

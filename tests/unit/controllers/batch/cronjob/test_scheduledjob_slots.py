@@ -374,8 +374,12 @@ def test_suspended_until_a_time_nothing_of_before_runs():
     cluster = new_cluster("*/10 * * * *", suspendUntil="2026-03-01T12:30:00Z")
     cluster.settle(clock("12:25"))
     assert cluster.back == clock("12:30")
+    (ready,) = cluster.status["conditions"]
+    assert ready["message"] == "runs start when they are due, none before 2026-03-01T12:30:00Z (spec.suspendUntil)"
     cluster.run(clock("12:45"))
     assert cluster.made == [second("12:30"), second("12:40")]
+    (ready,) = cluster.status["conditions"]
+    assert (ready["status"], ready["message"]) == ("True", "runs start when they are due")
     assert "missedRuns" not in cluster.status
 
 
