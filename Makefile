@@ -73,13 +73,17 @@ crds: $(STAMP)  ## write the CRDs of our kinds into deploy/crds, and what chart 
 	$(BIN)/python -m workers.api.crds deploy/crds
 	$(BIN)/python -m deploy.manifests.chart
 
+# uv installs in a fifth of pip's time, but does not read pip's settings, which may name another index.
+UV     := $(BIN)/uv pip install --python $(BIN)/python
+NEEDED := -c constraints.txt -e '.[dev]'
 # One stamp for the environment: remade when what it is made from changes.
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) was not found; Python 3.11 or newer is needed" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' constraints.txt)
+	@$(UV) --quiet $(NEEDED) || { echo "uv could not install it; pip tries" >&2; $(BIN)/python -m pip install --quiet $(NEEDED); }
 	@touch $@
 
 # A build folder of before would hand files that are gone to the wheel.
@@ -88,13 +92,12 @@ wheel: $(STAMP)  ## build the wheel into dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 # The same constraints and the same compiler make the same lock, on every platform and for every one.
-COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes
 COMPILE += --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 EXTRAS  := external github kafka mongodb mysql postgresql rabbitmq tracing
-lock: constraints.txt pyproject.toml  ## lock what an installation brings, with hashes: pip install --require-hashes -r
-	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==0.13.9; }
-	build/uv/bin/$(COMPILE) $(EXTRAS:%=--extra %) --constraint constraints.txt -o requirements.lock pyproject.toml
-	build/uv/bin/$(COMPILE) --group pyproject.toml:release -o release.lock
+lock: $(STAMP)  ## lock what an installation brings, with hashes: pip install --require-hashes -r
+	$(COMPILE) $(EXTRAS:%=--extra %) --constraint constraints.txt -o requirements.lock pyproject.toml
+	$(COMPILE) --group pyproject.toml:release -o release.lock
 
 release-tools: $(STAMP)  ## programs that make and judge releases, in an environment of their own (build/release)
 	@$(BIN)/python -m deploy.release.tools

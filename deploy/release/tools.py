@@ -40,10 +40,19 @@ def environment(root: Path) -> Tools:
         stamp = folder / "installed"
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
             venv.create(folder, clear=True, with_pip=True, symlinks=True)
-            pip = (str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
-            subprocess.run((*pip, "--require-hashes", "--requirement", str(lock)), check=True)
+            _install(str(folder / "bin" / "python"), "--require-hashes", "--requirement", str(lock))
             stamp.write_text(wanted, encoding="utf-8")
     return Tools(folder)
+
+
+def _install(python: str, *wanted: str) -> None:
+    """Installs with uv, where it stands beside this process's Python, in a fifth of pip's time; else, or if uv fails
+    since it does not read pip's settings, with pip.
+    """
+    uv = Path(sys.executable).with_name("uv")
+    if not uv.exists() or subprocess.run((uv, "--quiet", "pip", "install", "--python", python, *wanted)).returncode:
+        pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install")
+        subprocess.run((*pip, *wanted), check=True)
 
 
 if __name__ == "__main__":
