@@ -113,10 +113,15 @@ async def tab(context: BrowserContext, live: LivePage) -> AsyncIterator[Page]:
         yield page
 
 
-async def opened(tab: Page, live: LivePage, ref: Ref, token: str = "") -> None:
-    """Opens an object's view with a token, of the operator if none is given, once the page knows the object."""
+async def known(tab: Page, live: LivePage, ref: Ref) -> None:
+    """Returns once the page knows the object."""
     path = f"{live.url}/api/v1/objects/{ref.kind.id}/{ref.namespace}/{ref.name}"
     await until(lambda: tab.context.request.get(path), lambda answer: answer.status == 200)
+
+
+async def opened(tab: Page, live: LivePage, ref: Ref, token: str = "") -> None:
+    """Opens the view of an object that the page knows with a token, of the operator if none is given."""
+    await known(tab, live, ref)
     await visit(tab, live, f"#/object/{ref.kind.id}/{ref.namespace}/{ref.name}", ref.name)
     await sign_in(tab, token or live.tokens["operator"])
 
@@ -236,6 +241,7 @@ async def test_a_right_that_went_while_the_dialog_was_open_is_told_there(tab: Pa
 
 async def test_another_site_cannot_act_even_with_a_token(tab: Page, live: LivePage) -> None:
     ref = await live.create(CRON_JOB, "target", schedule="0 3 1 1 *", jobTemplate=job_template("true"))
+    await known(tab, live, ref)
     url = f"{live.url}/api/v1/actions/{CRON_JOB.id}/default/target/suspend"
     authorization = {"Authorization": f"Bearer {live.tokens['operator']}", "Content-Type": "application/json"}
     refused: asyncio.Queue[int] = asyncio.Queue()
