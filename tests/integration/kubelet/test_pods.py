@@ -257,8 +257,10 @@ async def test_probes_decide_over_readiness_and_restarts(lab: Lab) -> None:
 async def test_a_sick_container_is_killed_when_the_grace_of_its_probe_is_over(lab: Lab, server: Server) -> None:
     if server.name == "real":
         pytest.skip("the grace of a probe came with Kubernetes 1.21")
-    probe = {"exec": {"command": ["false"]}, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
-    main = shell("trap '' TERM; while :; do sleep 0.05; done", livenessProbe=probe)
+    deaf = lab.folder / "deaf"
+    sick = {"exec": {"command": ["test", "!", "-e", str(deaf)]}}
+    probe = {**sick, "failureThreshold": 1, "periodSeconds": 1, "terminationGracePeriodSeconds": 1}
+    main = shell(f"trap '' TERM; touch {deaf}; while :; do sleep 0.05; done", livenessProbe=probe)
     await lab.create("sick", main, terminationGracePeriodSeconds=1000)
     pod = await lab.ended("sick")
     assert code(pod) == 137
