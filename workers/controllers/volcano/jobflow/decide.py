@@ -15,7 +15,7 @@ from workers.controllers.volcano.jobflow import flow_schedule, graph, job_creati
 from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.job_creation import StartRound
 from workers.controllers.volcano.jobflow.node_progress import Track
-from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives, templates_ahead
+from workers.controllers.volcano.jobflow.observed import ObservedFlow, has_probes, relatives, templates_ahead
 from workers.controllers.volcano.jobflow.phases import FlowCounts
 from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.controllers.volcano.jobflow.status import FlowReady
@@ -446,4 +446,5 @@ CONTROLLER = Controller(
     optional_relatives=templates_ahead,
     follows=(JOB_TEMPLATE,),
     polled=True,
+    needs_reading=has_probes,
 )

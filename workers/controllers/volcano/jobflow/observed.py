@@ -210,6 +210,14 @@ def relatives(body: Object) -> tuple[Ref, ...]:
         return ()
 
 
+def has_probes(body: Object) -> bool:
+    """Returns True if an entry waits for probes, whose answers are in the reading."""
+    try:
+        return bool(graph.of(body).probing)
+    except UserError:
+        return False
+
+
 def templates_ahead(body: Object) -> tuple[Ref, ...]:
     """Returns the templates of further entries that may start before the status of a long flow is written next.
 
