@@ -242,11 +242,13 @@ class Store:
         # Values that could not be read, by kind and field, with the reason.
         self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
-        kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
-        self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
-        self._route_keys = [self.keys.objects(kind) for kind in self._watched]
-        for lane in lanes.values():
-            self._route_keys += lane.keys.all()
+        kinds = (
+            f";{kind}={place},{','.join(lane.name for lane in lanes)}"
+            for place, (kind, lanes) in enumerate(self._watched.items(), start=1)
+        )
+        self._routes = f"{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}|{''.join(kinds)}"
+        self._route_keys = [key for lane in lanes.values() for key in lane.keys.all()]
+        self._route_keys += map(self.keys.objects, self._watched)
 
     # Writing
 
