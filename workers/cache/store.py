@@ -512,6 +512,8 @@ class Store:
                 unowned={kind.id: unowned[kind, of.ref.namespace] for kind in of.unowned},
                 referrers={kind.id: next(answers).children[kind.id] for kind in of.referrers},
             )
+            if of.unowned or of.referrers
+            else answer
             for of, answer in zip(requests, own, strict=True)
         )
         return Observations(now, ages, tuple(observations))
@@ -680,7 +682,10 @@ class Store:
         what, kind, children = wanted
         found = {}
         for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
-            if number == b"":
+            if number == b"" and not flat:
+                # Of most kinds an object has no children.
+                found[child.id] = ()
+            elif number == b"":
                 names, values = flat[0::2], flat[1::2]
                 entries = found[child.id] = self._entries(child, names, values, heads)
                 # All of them could be read.
