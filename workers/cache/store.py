@@ -680,7 +680,7 @@ class Store:
         now: int,
     ) -> Observation:
         what, kind, children = wanted
-        found = {}
+        found: dict[str, tuple[CachedObject, ...]] = {}
         for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
             if number == b"" and not flat:
                 # Of most kinds an object has no children.
