@@ -10,8 +10,9 @@
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
 --   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
 --
--- keys[at+1..at+4]: objects, owners, gone, child log of the kind; keys[at+5...]: the keys of the lanes, then the hash of
--- every watched kind's objects, as `routes` names them: '<lane>:<slots>;...|;<kind>=<place of its hash>,<lane>,...;...'.
+-- keys[at+1..at+4]: objects, owners, gone, child log of the kind; keys[at+5...]: the keys of the lanes, then
+-- the objects hashes of watched kinds. `routes` names both in their order, and the lanes of each kind:
+-- '<lane>:<slots>;...|;<kind>=<place of its hash>,<lane>,...;...'.
 -- A change marks the object's own key (if it is watched), its owner's and that of the object it names, before and after
 -- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
 -- object is created or deleted, or its stamp changes.
