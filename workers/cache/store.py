@@ -242,11 +242,13 @@ class Store:
         # Values that could not be read, by kind and field, with the reason.
         self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
-        kinds = ";".join(f"{kind}={','.join(lane.name for lane in lanes)}" for kind, lanes in self._watched.items())
-        self._routes = f"{kinds}|{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}"
-        self._route_keys = [self.keys.objects(kind) for kind in self._watched]
-        for lane in lanes.values():
-            self._route_keys += lane.keys.all()
+        kinds = (
+            f";{kind}={place},{','.join(lane.name for lane in lanes)}"
+            for place, (kind, lanes) in enumerate(self._watched.items(), start=1)
+        )
+        self._routes = f"{';'.join(f'{lane.name}:{lane.slots}' for lane in lanes.values())}|{''.join(kinds)}"
+        self._route_keys = [key for lane in lanes.values() for key in lane.keys.all()]
+        self._route_keys += map(self.keys.objects, self._watched)
 
     # Writing
 
@@ -510,6 +512,8 @@ class Store:
                 unowned={kind.id: unowned[kind, of.ref.namespace] for kind in of.unowned},
                 referrers={kind.id: next(answers).children[kind.id] for kind in of.referrers},
             )
+            if of.unowned or of.referrers
+            else answer
             for of, answer in zip(requests, own, strict=True)
         )
         return Observations(now, ages, tuple(observations))
@@ -676,9 +680,12 @@ class Store:
         now: int,
     ) -> Observation:
         what, kind, children = wanted
-        found = {}
+        found: dict[str, tuple[CachedObject, ...]] = {}
         for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
-            if number == b"":
+            if number == b"" and not flat:
+                # Of most kinds an object has no children.
+                found[child.id] = ()
+            elif number == b"":
                 names, values = flat[0::2], flat[1::2]
                 entries = found[child.id] = self._entries(child, names, values, heads)
                 # All of them could be read.

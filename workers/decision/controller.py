@@ -55,6 +55,7 @@ class Controller:
     reads_cluster_wide: True for objects whose decision needs them.
     accepts: True for objects we reconcile; others are left alone (a Job that names another manager).
     polled: scalers measure the triggers of this kind's objects.
+    needs_reading: True for objects of a polled kind whose decisions need their last reading and order.
     """
 
     kind: Kind
@@ -73,3 +74,4 @@ class Controller:
     reads_cluster_wide: Callable[[Object], bool] = _everything
     accepts: Callable[[Object], bool] = _everything
     polled: bool = False
+    needs_reading: Callable[[Object], bool] = _everything

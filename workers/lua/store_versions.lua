@@ -10,8 +10,9 @@
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
 --   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
 --
--- keys[at+1..at+4]: objects, owners, gone, child log of the kind; keys[at+5...]: as `routes` names them, in its order:
--- '<kind>=<lane>,<lane>;...|<lane>:<slots>;...': first the objects hash of every watched kind, then the lanes' keys.
+-- keys[at+1..at+4]: objects, owners, gone, child log of the kind; keys[at+5...]: the keys of the lanes, then
+-- the objects hashes of watched kinds. `routes` names both in their order, and the lanes of each kind:
+-- '<lane>:<slots>;...|;<kind>=<place of its hash>,<lane>,...;...'.
 -- A change marks the object's own key (if it is watched), its owner's and that of the object it names, before and after
 -- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
 -- object is created or deleted, or its stamp changes.
@@ -26,28 +27,31 @@
 -- The priority of relisted objects: behind current changes, but bounded (fair_queueing.lua), so not for ever.
 local RELIST = -1
 
+-- Returns the lanes by their names, the names in order, and a function that returns the route of a kind: its objects
+-- hash and its lanes; false of a kind that is not watched. It is read when it is asked for: a call concerns one or two
+-- of thirty kinds.
 local function read_routes(keys, at, text, now)
-  local kinds_text, lanes_text = string.match(text, '^(.*)|(.*)$')
-  local hashes, lanes_of, lanes, names = {}, {}, {}, {}
-  for kind, list in string.gmatch(kinds_text, '([^;=]+)=([^;]*)') do
-    at = at + 1
-    hashes[kind] = keys[at]
-    lanes_of[kind] = list
-  end
-  for name, slots in string.gmatch(lanes_text, '([^;:]+):(%d+)') do
+  local bar = string.find(text, '|', 1, true)
+  local lanes, names, routes = {}, {}, {}
+  for name, slots in string.gmatch(string.sub(text, 1, bar - 1), '([^;:]+):(%d+)') do
     lanes[name] = lane(keys, at)
     lanes[name].now = now
     lanes[name].slots = tonumber(slots)
     names[#names + 1] = name
     at = at + LANE_KEYS
   end
-  for kind, list in pairs(lanes_of) do
-    lanes_of[kind] = {}
-    for name in string.gmatch(list, '[^,]+') do
-      table.insert(lanes_of[kind], lanes[name])
+  local function route(kind)
+    if routes[kind] == nil then
+      local _, last = string.find(text, ';' .. kind .. '=', bar, true)
+      local place, list = string.match(text, '^(%d+)([^;]*)', (last or #text) + 1)
+      routes[kind] = place and { hash = keys[at + place], lanes = {} } or false
+      for name in string.gmatch(list or '', '[^,]+') do
+        table.insert(routes[kind].lanes, lanes[name])
+      end
     end
+    return routes[kind]
   end
-  return hashes, lanes_of, lanes, names
+  return lanes, names, route
 end
 
 -- Adds the members that hold, with this score, and removes those that do not.
@@ -67,7 +71,7 @@ end
 
 local function mover(keys, at, kind, now, routes)
   local objects, owners, gone, log = keys[at + 1], keys[at + 2], keys[at + 3], keys[at + 4]
-  local hashes, lanes_of, lanes, names = read_routes(keys, at + 4, routes, now)
+  local lanes, names, route = read_routes(keys, at + 4, routes, now)
   local seen = string.format('%.0f', now)
   local priority, begun, acting = 0, 0, ''
   local entries, others = {}, {}
@@ -76,14 +80,19 @@ local function mover(keys, at, kind, now, routes)
   local moved = 0
   local m = {}
 
+  local function own_lanes()
+    local own = route(kind)
+    return own and own.lanes or {}
+  end
+
   -- Returns another object's entry, if a controller of ours reconciles it.
   local function watched_other(key)
     if others[key] == nil then
       local its_kind, field = string.match(key, '^([^/]*)/(.*)$')
-      local hash = hashes[its_kind]
-      others[key] = hash and entry(redis.call('HGET', hash, field)) or false
+      local its = its_kind and route(its_kind)
+      others[key] = its and entry(redis.call('HGET', its.hash, field)) or false
       if others[key] then
-        others[key].lanes = lanes_of[its_kind]
+        others[key].lanes = its.lanes
       end
     end
     local other = others[key]
@@ -134,7 +143,7 @@ local function mover(keys, at, kind, now, routes)
     local same = old and old.uid == new.uid and old.gone == new.gone and old.watched == new.watched
     local edited = not same or old.generation ~= new.generation
     local deleting = not same or old.deleting ~= new.deleting
-    for i, into in ipairs(lanes_of[kind] or {}) do
+    for i, into in ipairs(own_lanes()) do
       if i > 1 then
         if not same or old.stamp ~= new.stamp then
           mark(into, key, now, priority, true)
@@ -264,7 +273,7 @@ local function mover(keys, at, kind, now, routes)
       index_reference(field, nil, e)
     end
     if e and e.watched then
-      for _, into in ipairs(lanes_of[kind] or {}) do
+      for _, into in ipairs(own_lanes()) do
         mark(into, kind .. '/' .. field, now, priority, false)
       end
     end

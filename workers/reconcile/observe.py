@@ -21,6 +21,7 @@ from workers.decision.snapshot import CachedObject, Reading, Scalable, Snapshot
 from workers.errors import Stale
 from workers.handoff.claim_orders import ClaimOrders
 from workers.handoff.readings import Readings
+from workers.newest_entries import TurnCache
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,9 @@ T = TypeVar("T")
 #: Microseconds by which an entry may have been stored after its observation began: that takes several round trips. What
 #: lies further ahead was stored before the broker's clock was set back.
 AHEAD = 60_000_000
+
+#: Objects whose relatives a process remembers.
+REMEMBERED = 10_000
 
 
 class Observer:
@@ -54,6 +58,8 @@ class Observer:
         self.stale = stale
         self.scales = scales
         self.orders = orders
+        #: The relatives of an object's last observation: they seldom change, and are read together with it.
+        self.relatives: TurnCache[Ref, tuple[Ref, ...]] = TurnCache(REMEMBERED)
 
     async def observe(self, leases: Sequence[Lease]) -> Mapping[Lease, Snapshot | Exception]:
         """Returns a snapshot, or an error, for every object that a controller reconciles.
@@ -75,7 +81,7 @@ class Observer:
 
 @dataclass(eq=False, slots=True)
 class _Observation:
-    """One object under observation. error: the reason why it cannot be decided on."""
+    """One object under observation. asked: its relatives. error: the reason why it cannot be decided on."""
 
     lease: Lease
     ref: Ref
@@ -84,6 +90,7 @@ class _Observation:
     body: Object | None
     grandchildren: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     relatives: dict[Ref, Object | None] = field(default_factory=dict)
+    asked: tuple[Ref, ...] = ()
     scale: Scalable | None = None
     cluster_wide: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     peers: tuple[CachedObject, ...] = ()
@@ -115,7 +122,11 @@ class _Observation:
 
 
 class _ObserveBatch:
-    """The observation of one batch; each further read costs one round trip, and only if a controller asks for it."""
+    """The observation of one batch.
+
+    Each further read costs one round trip, and only if a controller asks for it. Relatives cost none while they are
+    those of the last observation.
+    """
 
     def __init__(self, observer: Observer) -> None:
         self._controllers = observer.controllers
@@ -124,6 +135,9 @@ class _ObserveBatch:
         self._stale = observer.stale
         self._scales = observer.scales
         self._orders = observer.orders
+        self._relatives = observer.relatives
+        # What was read of relatives, with the observation that it is of.
+        self._related: dict[Ref, tuple[CachedObject | None, Observations]] = {}
         self._observed: list[_Observation] = []
         # To be proved fresh, because a worker died.
         self._unproved: set[Kind] = set()
@@ -134,7 +148,9 @@ class _ObserveBatch:
         for ref in refs.values():
             of = self._controllers[ref.kind.id]
             requests.append(ObserveRequest(ref, of.children, of.adopts, of.referrers))
-        observed = await self._store.observe(requests)
+        related = list(dict.fromkeys(each for ref in refs.values() for each in self._relatives.used(ref) or ()))
+        observed = await self._store.observe([*requests, *map(ObserveRequest, related)])
+        self._note_relatives(related, observed, observed.observations[len(requests) :])
         answers = self._sort(refs, observed)
         if self._unproved:
             await self._store.ask_for_proof(self._unproved)
@@ -149,7 +165,7 @@ class _ObserveBatch:
         """Collects the objects that need a decision. Returns the errors of those that cannot have one."""
         errors: dict[Lease, Snapshot | Exception] = {}
         stale = self._stale_kinds({ref.kind for ref in refs.values()}, observed)
-        for (lease, ref), found in zip(refs.items(), observed.observations, strict=True):
+        for (lease, ref), found in zip(refs.items(), observed.observations, strict=False):
             if ref.kind in stale:
                 errors[lease] = stale[ref.kind]
                 continue
@@ -205,21 +221,34 @@ class _ObserveBatch:
         """Reads the relatives, optional and other."""
         asked = self._ask(lambda controller, body: controller.relatives(body))
         optional_relatives = self._ask(lambda controller, body: controller.optional_relatives(body))
-        wanted = list(dict.fromkeys(ref for each in (asked, optional_relatives) for _, refs in each for ref in refs))
-        if not wanted:
-            return
-        observed = await self._store.observe([ObserveRequest(ref) for ref in wanted])
-        entries = {ref: one.entry for ref, one in zip(wanted, observed.observations, strict=True)}
+        wanted = dict.fromkeys(ref for each in (asked, optional_relatives) for _, refs in each for ref in refs)
+        if missing := [ref for ref in wanted if ref not in self._related]:
+            observed = await self._store.observe(list(map(ObserveRequest, missing)))
+            self._note_relatives(missing, observed, observed.observations)
         for one, refs in optional_relatives:
-            one.relatives = {ref: entry.body if (entry := entries[ref]) else None for ref in refs}
+            one.relatives = {ref: entry.body if (entry := self._related[ref][0]) else None for ref in refs}
         for one, refs in asked:
-            assert one.found.entry is not None
-            seen = one.found.entry.seen
             try:
-                observed.require_fresh((ref.kind for ref in refs), self._stale)
-                one.relatives |= {ref: _relative(ref, entries[ref], observed, seen) for ref in refs}
+                one.relatives |= {ref: self._relative(one, ref) for ref in refs}
             except Stale as error:
                 one.error = error
+        for one, refs in (*optional_relatives, *asked):
+            one.asked += refs
+        for one in self._observed:
+            if one.asked:
+                self._relatives.keep(one.ref, one.asked)
+            else:
+                self._relatives.pop(one.ref, None)
+
+    def _note_relatives(self, refs: Sequence[Ref], observed: Observations, found: Sequence[Observation]) -> None:
+        self._related |= {ref: (one.entry, observed) for ref, one in zip(refs, found, strict=True)}
+
+    def _relative(self, one: _Observation, ref: Ref) -> Object | None:
+        """Returns a relative's body, or None if it does not exist. Raises Stale for a kind that is too old."""
+        entry, observed = self._related[ref]
+        observed.require_fresh((ref.kind,), self._stale)
+        assert one.found.entry is not None
+        return _relative(ref, entry, observed, one.found.entry.seen)
 
     async def _read_scales(self) -> None:
         """Reads the scaled workloads; one that cannot be read becomes a `Scalable` with an error."""
@@ -259,7 +288,11 @@ class _ObserveBatch:
 
     async def _read_readings(self) -> None:
         """Reads the last readings of polled kinds."""
-        polled = [one for one in self._observed if one.controller.polled]
+        asking = self._ask(
+            lambda controller, body: (controller,) if controller.polled and controller.needs_reading(body) else ()
+        )
+        polled = [one for one, _ in asking]
+        polled += [one for one in self._observed if one.controller.polled and one.body is None]
         if not polled:
             return
         # Of other objects the reading says whether they have a ledger. An order is put by the holder of the object's

@@ -92,6 +92,7 @@ class Consumer:
         processed, first = 0, notified
         while self._able() and not self._closing:
             await self._wait_for_room()
+            self._keeper.made_ready = False
             claim = await lane.claim(self._batch, notified=first)
             if not claim.leases:
                 if first:
@@ -102,6 +103,9 @@ class Consumer:
             process.CLAIMED.labels(lane.name).inc(len(claim.leases))
             self._keeper.take(claim.leases)
             await self._start(claim)
+            if notified and not claim.ready and not self._keeper.made_ready:
+                # What others make ready since has a notification of its own.
+                return processed
             if time.monotonic() > until:
                 # Marking nothing returns how many notifications are missing for the ready keys.
                 marked = await lane.mark(())

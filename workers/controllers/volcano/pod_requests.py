@@ -1,17 +1,48 @@
 """The resources that a pod requests, and the amounts that a quota counts for it."""
 
 from collections.abc import Callable
+from functools import wraps
 
 from workers.api.kinds import Object
 from workers.controllers.volcano import amounts
 from workers.controllers.volcano.amounts import Amount, Amounts
+from workers.newest_entries import TurnCache
 
 #: Resources that quotas limit by requests and by limits.
 _COMMON = ("cpu", "memory", "ephemeral-storage")
 _ONE = Amount.parse("1")
+#: Different resources of pods whose amounts a process remembers.
+_KEPT = 1000
 
 
-def requests(spec: Object) -> dict[str, Amount]:
+def _remembered(amounts_of: Callable[[Object], Amounts]) -> Callable[[Object], Amounts]:
+    """Returns a function that answers the same for pods with equal resources: those of a template are thousands.
+
+    Callers share the answer, and must not change it.
+    """
+    known: TurnCache[str, Amounts] = TurnCache(_KEPT)
+
+    @wraps(amounts_of)
+    def found(spec: Object) -> Amounts:
+        asked = repr(
+            (
+                [each.get("resources") for each in spec.get("containers") or ()],
+                [(each.get("restartPolicy"), each.get("resources")) for each in spec.get("initContainers") or ()],
+                spec.get("resources"),
+                spec.get("overhead"),
+            )
+        )
+        answer = known.used(asked)
+        if answer is None:
+            answer = amounts_of(spec)
+            known.keep(asked, answer)
+        return answer
+
+    return found
+
+
+@_remembered
+def requests(spec: Object) -> Amounts:
     """Returns the resources that a scheduler reserves for a pod. A limit without a request counts as a request.
 
     As in Kubernetes the resources of the pod as a whole (`spec.resources`) take the place of its containers'.
@@ -49,7 +80,8 @@ def _of_pod(spec: Object, part: str) -> dict[str, Amount]:
     return {name: amount for name, amount in amounts.parse(given).items() if is_of_pods(name)}
 
 
-def usage(spec: Object) -> dict[str, Amount]:
+@_remembered
+def usage(spec: Object) -> Amounts:
     """Returns the amounts that a quota counts, under every name that may be limited; extended resources included.
 
     Raises ValueError for a malformed quantity.

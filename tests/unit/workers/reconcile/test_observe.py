@@ -132,6 +132,32 @@ async def test_relatives_are_read_only_for_decisions_that_ask(asks, worker, monk
     assert observe.calls == 1
 
 
+async def test_the_relatives_of_the_last_decision_are_read_with_the_object(worker, monkeypatch):
+    worker = await worker(spec={"relatives": ["a"]}, optional_relatives=lambda body: (Ref(JOB, "default", "b"),))
+    await worker.follow()
+    monkeypatch.setattr(worker.store, "observe", observe := Counted(worker.store.observe))
+
+    async def decided_after(*names, **spec):
+        """Makes these Jobs, and edits the spec; returns the relatives, and the round trips of their decision."""
+        for name in names:
+            worker.cluster.add(JOB, {"metadata": {"name": name, "namespace": "default"}})
+        worker.owner = worker.cluster.add(SCALED_JOB, worker.owner | ({"spec": spec} if spec else {}))
+        await worker.follow()
+        await worker.lane.mark([OWNER.key])
+        before = observe.calls
+        await worker.consume()
+        seen = {ref.name for ref, body in worker.snapshots[-1].relatives.items() if body is not None}
+        return seen, observe.calls - before
+
+    assert await decided_after() == (set(), 2)
+    assert await decided_after("a") == ({"a"}, 1)
+    assert await decided_after("b", "c") == ({"a", "b"}, 1)
+    assert await decided_after(relatives=["c"]) == ({"b", "c"}, 2)
+    # Neither is the one that was asked for before.
+    assert [ref.name for ref in worker.snapshots[-1].relatives] == ["b", "c"]
+    assert await decided_after() == ({"b", "c"}, 1)
+
+
 @cases(("relatives", {"spec": {"relatives": 7}}), ("grandchildren", {}))
 async def test_a_controller_that_cannot_say_what_it_must_see_fails_its_own_key_and_no_other(spec, worker):
     worker = await worker()
@@ -428,6 +454,16 @@ async def test_what_is_not_ours_costs_no_reading(worker, monkeypatch):
     (lease,) = (await worker.lane.claim(1)).leases
     assert await worker.observer.observe([lease]) == {}
     assert get_many.calls == 0
+
+
+@for_each(True, False)
+async def test_a_reading_is_read_for_a_decision_that_needs_it(needed, worker, monkeypatch):
+    worker = await worker(needs_reading=lambda body: needed)
+    await store_readings(worker.readings, {OWNER.key: Reading(id=7, started=1, generation=1)}, worker.lane)
+    monkeypatch.setattr(worker.readings, "get_many", get_many := Counted(worker.readings.get_many))
+    await worker.consume()
+    reading = worker.snapshots[-1].reading
+    assert (get_many.calls, reading and reading.id) == ((1, 7) if needed else (0, None))
 
 
 async def test_a_decision_sees_whole_kinds_and_none_that_is_not_followed(worker):

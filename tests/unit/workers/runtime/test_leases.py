@@ -11,7 +11,8 @@ from prometheus_client import REGISTRY
 from redis.exceptions import ConnectionError
 
 from scheduler.keys import Keys
-from scheduler.queue import Done, Failed, Lane
+from scheduler.queue import Done, Failed, Lane, Requeue
+from tests.support.tables import cases
 from workers.metrics import process
 from workers.runtime.consumer import Consumer
 from workers.runtime.leases import LeaseKeeper, LeaseLost
@@ -158,6 +159,29 @@ async def test_a_notification_consumes_the_lane_in_batches(lane, keeper, notify)
     await lane.mark(f"jobs.batch/default/{number}" for number in range(10))
     assert await Consumer(keeper, handle, notify, batch=4, work=60.0).consume() == 10
     assert seen == [4, 4, 2]
+
+
+@cases(("nothing more", None, 1), ("marked meanwhile", "mark", 2), ("comes back at once", "requeue", 2))
+async def test_a_claim_that_leaves_nothing_ready_is_followed_by_one_for_what_its_settling_made_ready(
+    what, claims, lane, keeper, notify, monkeypatch
+):
+    counted = []
+
+    async def claim(*args, claim=lane.claim, **options):
+        counted.append(args)
+        return await claim(*args, **options)
+
+    async def handle(claim, keeper):
+        if what == "mark" and len(counted) == 1:
+            await lane.mark([KEY])
+        again = Requeue() if what == "requeue" and len(counted) == 1 else Done()
+        await keeper.settle_all([(lease, again) for lease in claim.leases])
+
+    marked = await lane.mark([KEY, OTHER])
+    assert marked.notifications == 1
+    monkeypatch.setattr(lane, "claim", claim)
+    await Consumer(keeper, handle, notify, batch=10, work=60.0).consume()
+    assert (len(counted), (await lane.stats()).ready) == (claims, 0)
 
 
 async def test_a_notification_that_worked_long_enough_sends_the_next(lane, keeper, notify):

@@ -148,7 +148,7 @@ class _Draft:
         return self.view.memory.controlled_resources or {}
 
     def add(self, *steps: Step) -> "_Draft":
-        return replace(self, steps=(*self.steps, *steps))
+        return replace(self, steps=(*self.steps, *steps)) if steps else self
 
     def write(self, progress: JobProgress, tally: TaskCounts, resources: Mapping[str, str]) -> "_Draft":
         new = status.render(self.view, self.status, progress, tally, resources, self.now)

@@ -4,7 +4,7 @@ Jobs are created before the status lists them: a created Job is found by its det
 is lost. An observed end of a Job is written once and stays, even after the Job is deleted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -15,7 +15,7 @@ from workers.controllers.volcano.jobflow import flow_schedule, graph, job_creati
 from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.job_creation import StartRound
 from workers.controllers.volcano.jobflow.node_progress import Track
-from workers.controllers.volcano.jobflow.observed import ObservedFlow, relatives, templates_ahead
+from workers.controllers.volcano.jobflow.observed import ObservedFlow, has_probes, relatives, templates_ahead
 from workers.controllers.volcano.jobflow.phases import FlowCounts
 from workers.controllers.volcano.jobflow.progress import Tracks
 from workers.controllers.volcano.jobflow.status import FlowReady
@@ -163,7 +163,7 @@ def _outcome(view: ObservedFlow, advance: _Advance) -> _FlowOutcome:
     if view.spec.cancel and view.phase not in phases.FINAL:
         live = known.live > known.number(("Aborted",))
         phase = phases.TERMINATING if live or left_over else phases.TERMINATED
-    outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known, phase))
+    outcome = _FlowOutcome(phase, counts, left_over, flow_ready(view, advance.round, known, left_over, phase))
     if phase == phases.FAILED:
         bad = job_creation.fatal(view, known) or [
             node for node in job_creation.failed(view, known) if not node.entry.allow_failure
@@ -197,8 +197,13 @@ def _failure(node: FlowNode, known: Mapping[str, Track]) -> str:
     return f"entry {node.id} ended {track.phase}" + (f" ({why})" if why else "")
 
 
-def flow_ready(view: ObservedFlow, made: StartRound, known: Tracks, phase: str) -> FlowReady:
-    """Returns the FlowReady condition. made: the starts of this decision. known, phase: tracks and phase after it."""
+def flow_ready(
+    view: ObservedFlow, made: StartRound, known: Tracks, left_over: Sequence[Object], phase: str
+) -> FlowReady:
+    """Returns the FlowReady condition.
+
+    made: the starts of this decision. known, phase: tracks and phase after it. left_over: see `_FlowOutcome`.
+    """
     # The phase before it would leave the condition of a flow at work: nothing asks for a decision on one that is over.
     if phase in phases.FINAL:
         return FlowReady("True", "Finished", "the flow is over")
@@ -214,8 +219,8 @@ def flow_ready(view: ObservedFlow, made: StartRound, known: Tracks, phase: str) 
         return FlowReady("False", "Suspended", "nothing new starts while the flow is suspended")
     if waiting := list(islice(job_creation.unanswered(view, known), NAMED)):
         return FlowReady("True", "WaitsForProbe", "; ".join(waiting))
-    if left := view.left_over(known):
-        running = ", ".join(job["metadata"]["name"] for job in left[:NAMED])
+    if left_over:
+        running = ", ".join(job["metadata"]["name"] for job in left_over[:NAMED])
         return FlowReady("True", "EntryGone", f"job {running} still runs, and its entry is no longer there")
     return FlowReady("True", "AsSpecified", "entries start when what they depend on has happened")
 
@@ -336,7 +341,7 @@ def _write(view: ObservedFlow, new: Object) -> Iterator[Step]:
 
 def _created(view: ObservedFlow) -> Iterator[RecordEvent]:
     """Yields an Event for each Job observed for the first time: not every requested Job may have been created."""
-    for id in sorted(view.tracks.changed, key=view.graph.places.__getitem__):
+    for id in sorted(view.differing, key=view.graph.places.__getitem__):
         track = view.tracks[id]
         if track is view.remembered[id]:
             continue
@@ -446,4 +451,5 @@ CONTROLLER = Controller(
     optional_relatives=templates_ahead,
     follows=(JOB_TEMPLATE,),
     polled=True,
+    needs_reading=has_probes,
 )

@@ -76,8 +76,8 @@ class ObservedFlow:
 
     def left_over(self, known: Tracks) -> list[Object]:
         """Returns live Jobs of entries removed from the flow. known: the tracks."""
-        remembered = self.remembered
-        before = {remembered[id].job for id in known.changed}
+        latest = self.stored.latest
+        before = {latest[id].job for id in known.changed}
         others = (self.jobs.keys() - self.stored.jobs) | (self.jobs.keys() & before)
         others -= {known[id].job for id in known.changed}
         if not others:
@@ -144,26 +144,35 @@ class ObservedFlow:
             again = retried(self.graph, self.remembered)
             found, nodes = Tracks(again, again), self.graph.nodes
         else:
-            found, fresh = Tracks(self.stored.tracks), self.stored.fresh
-            nodes = (*self.stored.begun, *(fresh[name] for name in fresh.keys() & self.jobs.keys()))
-        jobs, ended = self.jobs, {} if self.tries_again else self.stored.ended
+            stored, jobs = self.stored, self.jobs
+            stored.settle(self.graph, stored.reopen(jobs))
+            found, there = Tracks(stored.latest), (stored.fresh[name] for name in stored.fresh.keys() & jobs.keys())
+            nodes = tuple(node for node in (*stored.begun, *there) if node.id not in stored.ended)
         for node in nodes:
-            known = ended.get(node.id)
-            if known is not None and jobs.get(known[1].job or "") is known[0] and known[2] not in jobs:
-                track = known[1]
-            else:
-                track = self._observed(node, found[node.id])
+            track = tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
             if track is not found[node.id]:
                 found[node.id] = track
+        if not self.tries_again:
+            self._remember_ends(found)
         self._complete_proven(found)
         return found
 
-    def _observed(self, node: FlowNode, track: Track) -> Track:
-        found = tracks.observed(node, track, self.name, self.jobs, self.gone, self.now)
-        job = self.jobs.get(found.job or "") if found.over else None
-        if job is not None and _has_times(job):
-            self.stored.ended[node.id] = job, found, node.job(self.name, found.attempts + 1)
-        return found
+    @property
+    def differing(self) -> set[str]:
+        """The ids of the nodes whose tracks may differ from the stored ones."""
+        return self.tracks.changed | (set() if self.tries_again else self.stored.ended.keys())
+
+    def _remember_ends(self, known: Tracks) -> None:
+        """Lets the next decision begin with the ends that Jobs themselves tell."""
+        ended = []
+        for id in known.changed:
+            track = known[id]
+            job = self.jobs.get(track.job or "") if track.over else None
+            if job is not None and _has_times(job):
+                following = self.graph.by_id[id].job(self.name, track.attempts + 1)
+                self.stored.ended[id] = job, track, following
+                ended.append(id)
+        self.stored.settle(self.graph, ended)
 
     def _complete_proven(self, known: Tracks) -> None:
         """Completes nodes whose Jobs were deleted after they completed, and before the status had their ends.
@@ -208,6 +217,14 @@ def relatives(body: Object) -> tuple[Ref, ...]:
         return _templates_next(body, graph.of(body))
     except UserError:
         return ()
+
+
+def has_probes(body: Object) -> bool:
+    """Returns True if an entry waits for probes, whose answers are in the reading."""
+    try:
+        return bool(graph.of(body).probing)
+    except UserError:
+        return False
 
 
 def templates_ahead(body: Object) -> tuple[Ref, ...]:

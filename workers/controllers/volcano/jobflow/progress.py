@@ -24,7 +24,7 @@ _KEPT = 32
 class Tracks(dict[str, Track]):
     """Tracks by node id.
 
-    phases: nodes by phase. changed: ids of the nodes that may differ from the stored tracks.
+    phases: nodes by phase. changed: ids of the nodes that may differ from the stored tracks and the ends known since.
     """
 
     def __init__(self, known: Mapping[str, Track], changed: Iterable[str] = ()) -> None:
@@ -34,9 +34,13 @@ class Tracks(dict[str, Track]):
         self.changed: set[str] = set(known.changed if isinstance(known, Tracks) else changed)
 
     def __setitem__(self, id: str, track: Track) -> None:
+        self.settle(id, track)
+        self.changed.add(id)
+
+    def settle(self, id: str, track: Track) -> None:
+        """Replaces a track of which later decisions start: it does not count as changed."""
         self.phases[self[id].phase] -= 1
         self.phases[track.phase] += 1
-        self.changed.add(id)
         super().__setitem__(id, track)
 
     def number(self, phases: Iterable[str | None]) -> int:
@@ -62,30 +66,63 @@ class Tracks(dict[str, Track]):
 class StoredProgress:
     """The conclusions from the stored tracks.
 
-    outcomes: by entry. begun: nodes with a Job that have not ended. fresh: nodes that never had one, by the name of
-    their first Job. able: places, in the graph's order, of the entries that the stored tracks let start, skip or try
-    again. jobs: names of the Jobs that the tracks name.
+    begun: nodes with a Job that have not ended. fresh: nodes that never had one, by the name of their first Job.
 
     What decisions found out about Jobs, which stays true while their bodies are the same objects: shown, by name, Jobs
     whose conditions are those of the status; differing, by name, other Jobs, each with the time of its last transition;
     ended, by node id, the Job, the track that follows from its end, and the name of the next attempt's Job;
-    found_again, by node id, tracks whose end a later Job, which exists or was deleted lately, proves.
+    found_again, ids of nodes whose end a later Job, which exists or was deleted lately, proves.
+
+    What follows from the stored tracks and these ends, for a decision to begin with: latest, the tracks; outcomes, by
+    entry; able, places, in the graph's order, of the entries that they let start, skip or try again; jobs, names of the
+    Jobs that they name.
+
     templates: the JobTemplates of the entries that may start next, with or without a retry request. ahead: those of
     entries that follow them.
     """
 
     tracks: Tracks
-    outcomes: Mapping[str, str | None]
+    latest: Tracks
+    outcomes: dict[str, str | None]
     begun: tuple[FlowNode, ...]
     fresh: Mapping[str, FlowNode]
-    able: frozenset[int]
-    jobs: frozenset[str]
+    able: set[int]
+    jobs: set[str]
     shown: dict[str, Object] = field(default_factory=dict)
     differing: dict[str, tuple[Object, datetime | None]] = field(default_factory=dict)
     ended: dict[str, tuple[Object, Track, str]] = field(default_factory=dict)
-    found_again: dict[str, Track] = field(default_factory=dict)
+    found_again: set[str] = field(default_factory=set)
     templates: dict[bool, tuple[Ref, ...]] = field(default_factory=dict)
     ahead: list[Ref] = field(default_factory=list)
+
+    def reopen(self, jobs: Mapping[str, Object]) -> list[str]:
+        """Forgets the ends of Jobs that are other objects by now, and those of which a next attempt exists.
+
+        jobs: by name. Returns the ids of their nodes.
+        """
+        others = [
+            id
+            for id, (job, track, following) in self.ended.items()
+            if jobs.get(track.job or "") is not job or following in jobs
+        ]
+        for id in others:
+            del self.ended[id]
+            self.found_again.discard(id)
+        return others
+
+    def settle(self, graph: Graph, changed: Iterable[str]) -> None:
+        """Draws the conclusions from ends that became known, or were forgotten, of these nodes."""
+        entries = set()
+        for id in changed:
+            before, track = self.latest[id], self.ended[id][1] if id in self.ended else self.tracks[id]
+            self.jobs.difference_update((before.job or "",))
+            self.jobs.update((track.job,) if track.job else ())
+            self.latest.settle(id, track)
+            entries.add(graph.by_id[id].entry.name)
+        for name in entries:
+            self.outcomes[name] = dependencies.outcome([self.latest[node.id] for node in graph.members[name]])
+            self.able.update(graph.dependants[name], (graph.ranks[name],))
+        self.able.difference_update([rank for rank in self.able if self.outcomes[graph.order[rank].name] is not None])
 
 
 def stored(flow: str, uid: str, graph: Graph, status: Object) -> StoredProgress:
@@ -112,11 +149,12 @@ def _read(flow: str, graph: Graph, written: Mapping[str, Object]) -> StoredProgr
     waiting = [node for node in graph.nodes if not known[node.id].over]
     return StoredProgress(
         tracks=known,
+        latest=Tracks(known),
         outcomes=outcomes,
         begun=tuple(node for node in waiting if known[node.id].attempts or known[node.id].phase),
         fresh={node.job(flow, 1): node for node in waiting if not (known[node.id].attempts or known[node.id].phase)},
-        able=frozenset(_able(graph, known, outcomes, lambda _: False)),
-        jobs=frozenset(track.job for track in known.values() if track.job),
+        able=set(_able(graph, known, outcomes, lambda _: False)),
+        jobs={track.job for track in known.values() if track.job},
     )
 
 

@@ -202,9 +202,7 @@ def held_back_until(view: ObservedFlow, made: StartRound, known: Tracks, summary
         return None
     shown, changed = view.stored.shown, []
     differing = view.stored.differing
-    for name, job in view.jobs.items():
-        if shown.get(name) is job:
-            continue
+    for name, job in [each for each in view.jobs.items() if shown.get(each[0]) is not each[1]]:
         seen = differing.get(name)
         if seen is None or seen[0] is not job:
             if before.get(name) == _condition(job):
@@ -227,14 +225,11 @@ def _has_facts(view: ObservedFlow, made: StartRound, known: Tracks, summary: Obj
     if merged(observed, summary) != observed:
         return True
     at_once = len(view.graph.nodes) <= LONG or made.more or made.missing or view.tries_again
-    found_again = {} if at_once else view.stored.found_again
     remembered = view.remembered
+    # An end that was found again is found by the next decision, too.
+    changed = (known.changed | view.differing) - (set() if at_once else view.stored.found_again)
     facts = [
-        id
-        for id in known.changed
-        if (track := known[id]) is not (before := remembered[id])
-        and track is not found_again.get(id)
-        and _fact(before) != _fact(track)
+        id for id in changed if (track := known[id]) is not (before := remembered[id]) and _fact(before) != _fact(track)
     ]
     if at_once:
         return bool(facts)
@@ -254,7 +249,7 @@ def _is_found_again(view: ObservedFlow, id: str, track: Track, made: Collection[
     node = view.graph.by_id[id]
     if view.is_proven(node):
         # Nothing takes this back before the status is written: a Job that is gone leaves a tombstone for longer.
-        view.stored.found_again[id] = track
+        view.stored.found_again.add(id)
         return True
     return view.is_proven(node, made)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from operator import attrgetter
 
 from workers.api import conditions as existing
@@ -150,12 +151,15 @@ def run(cluster: ClusterView, now: datetime, rules: GangRules = DEFAULT_RULES) -
         admission.ask(late, last=True)
     early = {id(group) for group in first}
     others = (each for each in pending if id(each) not in early) if early else pending
-    turns = order.GangOrder(sorted(others, key=lambda each: order.rank(each, cluster.priorities)), cluster.tree, ledger)
+    ranked = sorted(others, key=partial(order.rank, priorities=cluster.priorities))
+    turns = order.GangOrder(ranked, cluster.tree, ledger)
+    fifo = {name for name in cluster.tree if cluster.tree[name].fifo}
     while (group := turns.take()) is not None:
         refusal = admission.ask(group)
         if refusal is None:
             turns.changed()
-        elif _blocks_queue(cluster.tree, group, refusal):
+        elif group.queue in fifo and not refusal.hopeless:
+            # A group that can never start blocks no queue.
             behind = Refusal("Behind", f"queue {group.queue} is served in order, and {_name(group)} comes first")
             admission.waiting += [(each, checks.permanent_refusal(each) or behind) for each in turns.rest(group.queue)]
     ledger.settle()
@@ -203,9 +207,8 @@ class _Admission:
 
     def reserve_the_rest(self) -> None:
         """Reserves the room that waiting groups need, from now on."""
-        for group, refusal in self.waiting:
-            if refusal.room and id(group) not in self.reserved:
-                self._checks.reserve_room(group, refusal)
+        reserved = self.reserved
+        self._checks.reserve_rooms([each for each in self.waiting if each[1].room and id(each[0]) not in reserved])
 
 
 class WaitingGroups:
@@ -257,13 +260,8 @@ def observe(snapshot: Snapshot) -> ClusterView:
     )
 
 
-def _all(snapshot: Snapshot, kind: Kind) -> Iterable[Object]:
-    return (entry.body for entry in snapshot.cluster_wide.get(kind.id, ()) if entry.body is not None)
-
-
-def _blocks_queue(tree: QueueTree, group: Group, refusal: Refusal) -> bool:
-    """Returns True if a fifo queue stops at this group; a group that can never start blocks no queue."""
-    return group.queue in tree and tree[group.queue].fifo and not refusal.hopeless
+def _all(snapshot: Snapshot, kind: Kind) -> list[Object]:
+    return [entry.body for entry in snapshot.cluster_wide.get(kind.id, ()) if entry.body is not None]
 
 
 def _name(group: Group) -> str:

@@ -1,6 +1,7 @@
 """The admission checks: each returns the refusal of a group, or None, in the order in which they are asked."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -103,6 +104,18 @@ class AdmissionChecks:
         ledger.give(group.queue, pod.requests)
         self._answers.clear()
         return True
+
+    def reserve_rooms(self, waiting: Iterable[tuple[Group, Refusal]]) -> None:
+        """Reserves the room that these groups wait for, as `reserve_room` does; of many with equal demands the sum."""
+        plain: list[GangDemand] = []
+        for group, refusal in waiting:
+            if refusal.room and not (refusal.short or refusal.scattered):
+                plain.append(group.demand)
+            else:
+                self.reserve_room(group, refusal)
+        for demand, number in Counter(plain).items():
+            self._ledger.reserve(demand, number)
+        self._answers.clear()
 
     def reserve_room(self, group: Group, refusal: Refusal) -> None:
         """Reserves the room that this group waits for.

@@ -63,9 +63,9 @@ class PlacementLedger:
         for name in self._tree.chains[group.queue]:
             self.running[name] += not group.runs
 
-    def reserve(self, demand: GangDemand) -> None:
-        """Counts the need of a gang as given away without the gang running; `settle` counts it in `use` and `room`."""
-        self._owed[demand] += 1
+    def reserve(self, demand: GangDemand, number: int = 1) -> None:
+        """Counts the needs of so many gangs as given away without them running; `settle` counts them in the totals."""
+        self._owed[demand] += number
 
     def settle(self) -> None:
         """Counts the reservations so far. `left` and `share` do so themselves."""
@@ -127,7 +127,7 @@ class PlacementLedger:
     def deserved(self) -> dict[str, Vector]:
         """The deserved resources by queue, at the start of the round."""
         requested = {name: dict(vector) for name, vector in self.use.items()}
-        for demand, number in Counter(group.demand for group in self._groups if group.phase == PENDING).items():
+        for demand, number in Counter([group.demand for group in self._groups if group.phase == PENDING]).items():
             more = vectors.minus(dict(demand.need), dict(demand.loose))
             need = {name: number * value for name, value in more.items()}
             for name in self._tree.chains.get(demand.queue, ()):

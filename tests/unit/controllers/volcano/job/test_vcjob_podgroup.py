@@ -1,7 +1,9 @@
 """The PodGroup of a Volcano Job: who must fit at once, what that takes, and what changes with the job."""
 
 from fractions import Fraction
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +11,7 @@ from tests.support.tables import cases, for_each
 from tests.unit.controllers.factories import UID
 from tests.unit.controllers.volcano.job.vcjobs import parsed, task
 from workers.api import quantities
+from workers.api.kinds import Object
 from workers.controllers.volcano import amounts, pod_requests
 from workers.controllers.volcano.amounts import Amount
 from workers.controllers.volcano.job import names, podgroup
@@ -335,3 +338,29 @@ def test_requests_and_limits_count_the_runtime_only_where_there_is_something():
     spec = asks(container({"cpu": "1"}, cpu="1"), overhead={"memory": "1Mi"})["spec"]
     assert amounts.render(pod_requests.requests(spec)) == {"cpu": "1", "memory": "1Mi"}
     assert amounts.render(pod_requests.limits(spec)) == {"cpu": "1"}
+
+
+def test_the_amounts_of_pods_with_equal_resources_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counted(texts: Any, parse: Any = amounts.parse) -> Any:
+        read.append(texts)
+        return parse(texts)
+
+    monkeypatch.setattr(amounts, "parse", counted)
+
+    def asked(image: str, **more: Any) -> Object:
+        return {"containers": [{"image": image, "resources": {"requests": {"cpu": "17m"}}}], **more}
+
+    first = (pod_requests.requests(asked("one")), pod_requests.usage(asked("one")))
+    assert read
+    read.clear()
+    assert (pod_requests.requests(asked("two")), pod_requests.usage(asked("two"))) == first
+    assert not read
+    assert str(pod_requests.requests(asked("two", overhead={"cpu": "1"}))["cpu"]) == "1017m"
+    sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "3m"}}}
+    sums = [
+        pod_requests.requests(asked("two", initContainers=[each]))["cpu"]
+        for each in ({**sidecar, "restartPolicy": None}, sidecar)
+    ]
+    assert list(map(str, sums)) == ["17m", "20m"]

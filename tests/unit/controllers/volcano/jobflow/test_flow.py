@@ -13,7 +13,7 @@ from workers.api import times
 from workers.api.kinds import VC_JOB, Object
 from workers.api.volcano.jobflow import CREATED_BY_FLOW, RETRY, FlowEntry
 from workers.controllers.volcano.jobflow import status
-from workers.controllers.volcano.jobflow.decide import decide
+from workers.controllers.volcano.jobflow.decide import CONTROLLER, decide
 from workers.controllers.volcano.jobflow.dependencies import DependencyState, verdict
 from workers.controllers.volcano.jobflow.jobs import patched
 from workers.controllers.volcano.jobflow.phases import FlowCounts, following
@@ -856,6 +856,15 @@ def test_an_entry_starts_when_its_probe_succeeds(reading: Reading | None, starte
     cluster.end("f-a", "Running")
     cluster.reading = reading
     assert ("f-b" in settled(cluster).made) == started
+
+
+@cases(
+    ("a probe", [{"name": "b", "dependsOn": {"targets": ["a"], "probe": _TCP}}], True),
+    ("no probe", [{"name": "b", "dependsOn": {"targets": ["a"]}}], False),
+    ("a manifest that is wrong", [{"name": "b", "dependsOn": {"targets": ["b"], "probe": _TCP}}], False),
+)
+def test_only_a_flow_with_probes_needs_a_reading(more: list[Object], needs: bool) -> None:
+    assert CONTROLLER.needs_reading(Cluster(entry("a"), *more).shown) is needs
 
 
 def test_a_flow_asks_for_a_reading_until_there_is_one() -> None:

@@ -2,6 +2,8 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
+from random import Random
 from types import FrameType
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 from tests.support.tables import cases
 from tests.unit.controllers.volcano.jobflow.flow_cluster import Cluster
 from workers.api.kinds import Object
-from workers.controllers.volcano.jobflow import graph, status
+from workers.api.volcano.jobflow import RETRY
+from workers.controllers.volcano.jobflow import graph, progress, status
 from workers.controllers.volcano.jobflow.decide import decide
 from workers.controllers.volcano.jobflow.observed import AHEAD, LONG, relatives
+from workers.decision.plan import Step, Together
 
 
 def chain(length: int, templates: int = 1) -> Cluster:
@@ -102,7 +106,7 @@ def test_a_chain_writes_its_status_as_often_as_time_passes_not_for_each_entry() 
     assert (cluster.phase, len(cluster.made)) == ("Succeed", LONG + 50)
 
 
-def test_an_end_that_waits_to_be_written_costs_a_decision_a_dozen_calls() -> None:
+def test_an_end_that_waits_to_be_written_costs_a_decision_three_calls() -> None:
     counted = []
     for waiting in (20, 120):
         cluster = chain(400)
@@ -113,7 +117,53 @@ def test_an_end_that_waits_to_be_written_costs_a_decision_a_dozen_calls() -> Non
         calls_of_one_decision(cluster)
         counted.append(calls_of_one_decision(cluster))
     more = counted[1] - counted[0]
-    assert sum(more.values()) <= 12 * 100, more.most_common(8)
+    assert sum(more.values()) <= 3 * 100, more.most_common(8)
+
+
+def written_out(steps: Iterable[Step]) -> list[object]:
+    """The steps of a plan, with those that are made when they are needed."""
+    return [
+        (written_out(step.steps), written_out(step.meanwhile or ())) if isinstance(step, Together) else step
+        for step in steps
+    ]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_process_that_remembers_ends_decides_as_one_that_does_not(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(status, "SHORT", 0)
+    monkeypatch.setattr(status, "LONG", 0)
+    random = Random(seed)
+    entries: list[Object] = []
+    for number in range(10):
+        before = [each["name"] for each in entries]
+        targets = {*before[-1:], *random.sample(before, random.randint(0, min(number, 1)))}
+        entry: Object = {"name": f"e{number}", "template": "t", "dependsOn": {"targets": sorted(targets)}}
+        if random.random() < 0.3:
+            entry["forEach"] = {"items": ["a", "b", "c"], "parallelism": 2}
+        if random.random() < 0.3:
+            entry["retry"] = {"limit": 1, "backoffSeconds": 1}
+        entries.append(entry)
+    cluster = Cluster(*entries)
+    for _ in range(60):
+        snapshot, now = cluster.snapshot(), cluster.now
+        found = written_out(decide(snapshot, now).steps)
+        remembered = progress._CACHE.copy()
+        progress._CACHE.clear()
+        assert written_out(decide(snapshot, now).steps) == found
+        progress._CACHE.update(remembered)
+        cluster.reconcile()
+        jobs = sorted(cluster.jobs)
+        match random.random():
+            case chance if jobs and chance < 0.75:
+                cluster.end(random.choice(cluster.unfinished() or jobs), "Completed")
+            case chance if jobs and chance < 0.9:
+                cluster.end(random.choice(jobs), random.choice(("Completed", "Failed", "Running")))
+            case chance if jobs and chance < 0.93:
+                cluster.remove(random.choice(jobs))
+            case chance if chance < 0.96:
+                cluster.annotate(**{RETRY: str(chance)})
+            case _:
+                cluster.wait(random.choice((0.3, 1.0, 2.0)))
 
 
 def test_a_chain_of_different_templates_writes_its_status_once_for_many_entries() -> None:

@@ -63,6 +63,17 @@ def test_pods_beyond_a_gang_go_where_there_is_room(pods: int, given: dict[str, A
     assert found.growth.waits == (pods < 5)
 
 
+@cases(("one that waits", 1, 5), ("two that wait for the same", 2, 3), ("more than there is room for", 3, 0))
+def test_pods_beyond_a_gang_leave_the_room_of_all_that_wait(waiting: int, pods: int) -> None:
+    gangs = [group(f"waits-{number}", asks={"cpu": "4", "memory": "40Gi"}) for number in range(waiting)]
+    gangs.append(group("holds", least=1, phase="Inqueue", asks={"cpu": "1", "memory": "20Gi"}))
+    found = outcome(
+        **seen(elastic("gang"), *([each] for each in gangs)),
+        nodes=[node(cpu=13, pods=99, memory="50Gi")],
+    )
+    assert (len(found.waiting), len(grown(found))) == (waiting, pods)
+
+
 @for_each((0, "Pending"), (0, "Inqueue"), (5, "Running"), (5, "Completed"), (0, "Unknown"))
 def test_only_a_gang_that_is_whole_grows(pods: int, phase: str) -> None:
     found = outcome(**seen(elastic("gang", phase=phase)), nodes=[node()])
