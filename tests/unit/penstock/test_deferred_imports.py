@@ -33,7 +33,7 @@ SERVERS = ("uvicorn.server", "starlette")
 PROCESSES: Mapping[str, tuple[str, Sequence[str]]] = {
     "apiserver": (
         "deploy.local.apiserver.app",
-        (*CELERY, "starlette", "aiohttp", "urllib3", "scalers.polling", "pydantic_settings"),
+        (*CELERY, "starlette", "aiohttp", "urllib3", "scalers.polling"),
     ),
     "kubelet": ("deploy.local.kubelet.kubelet", (*CELERY, *SERVERS, "scalers", "kubernetes", "cryptography.x509")),
     "watch": (
