@@ -64,6 +64,19 @@ print(*sys.modules)
     assert sorted({*NOWHERE, *unwanted} & loaded) == []
 
 
+@for_each(
+    ("workers.reconcile.reconcile_worker", ("workers.controllers.volcano", "workers.admission", "scalers", "aiohttp")),
+    ("scalers.polling.poll_worker", ("workers.controllers", "workers.reconcile")),
+    ("workers.tasks, scalers.tasks", ("workers.controllers", "workers.reconcile", "scalers.polling")),
+)
+def test_a_worker_has_nothing_of_the_other_lane_and_of_kinds_that_are_off(
+    modules: str, unwanted: Sequence[str]
+) -> None:
+    loaded = set(run(f"import sys, {modules}; print(*sys.modules)").split())
+    assert set(modules.split(", ")) <= loaded
+    assert sorted(set(unwanted) & loaded) == []
+
+
 def test_a_hidden_package_is_there_outside_its_block() -> None:
     program = """
 from penstock._deferred_imports import hidden
