@@ -51,6 +51,11 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+#: What the process that has them started imports, too: it shares this with them.
+_SUPERVISOR = ("deploy.local.up", "workers.wiring")
+
+
 def forking() -> AbstractContextManager[fork_server.ForkServer | None]:
     """Starts a fork server for our parts, see `fork_server.forking`."""
+    fork_server.load(_SUPERVISOR)
     return fork_server.forking(MODULES, COMMAND)
