@@ -17,7 +17,7 @@ _STREAMS = "aiohttp"
 #: The registry imports Volcano's where they are enabled, as on an embedded cluster.
 _CONTROLLERS = ("workers.controllers.registry", "workers.controllers.volcano.volcano_controllers")
 #: The parts of an application of Celery, which it imports by names when they are first used.
-_CELERY_APP = ("celery.app.amqp", "celery.app.control", "celery.app.events", "celery.app.log", "celery.loaders.app")
+_CELERY_APP = ("celery.app.amqp", "celery.app.control", "celery.app.events", "celery.app.log", "celery.backends.base")
 #: What each part imports, by the first word of its command.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "apiserver": (*_EMBEDDED, "deploy.local.apiserver.server"),

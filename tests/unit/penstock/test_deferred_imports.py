@@ -66,10 +66,11 @@ print(*sys.modules)
 
 @for_each(
     ("workers.reconcile.reconcile_worker", ("workers.controllers.volcano", "workers.admission", "scalers", "aiohttp")),
-    ("scalers.polling.poll_worker", ("workers.controllers", "workers.reconcile")),
+    ("scalers.polling.poll_worker", ("workers.controllers", "workers.reconcile", "aiohttp")),
+    ("deploy.processes.gateway", ("workers.controllers", "aiohttp")),
     ("workers.tasks, scalers.tasks", ("workers.controllers", "workers.reconcile", "scalers.polling")),
 )
-def test_a_worker_has_nothing_of_the_other_lane_and_of_kinds_that_are_off(
+def test_a_process_alone_has_nothing_of_other_lanes_and_of_what_is_seldom_used(
     modules: str, unwanted: Sequence[str]
 ) -> None:
     loaded = set(run(f"import sys, {modules}; print(*sys.modules)").split())
