@@ -1,15 +1,26 @@
 """The Celery task of the poll lane: a notification, handled on this process's event loop."""
 
-from scalers.polling.poll_worker import measuring
+from contextlib import AbstractAsyncContextManager
+
 from workers.app import app
 from workers.lanes import LANES
+from workers.runtime.consumer import Consumer
 from workers.runtime.health import Health
 from workers.runtime.loop import LoopThread
 from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings
 
 health = Health()
-process = LoopThread(lambda: measuring(Settings(), health))
+
+
+def _service() -> AbstractAsyncContextManager[Consumer]:
+    # Celery imports the tasks of all lanes; a process that consumes another one has no use for the sources.
+    from scalers.polling.poll_worker import measuring
+
+    return measuring(Settings(), health)
+
+
+process = LoopThread(_service)
 
 
 @app.task(name=LANES["poll"][0])
@@ -18,4 +29,4 @@ def poll() -> None:
     process.run(lambda consumer: consumer.consume())
 
 
-serve("poll", process, health)
+serve("poll", process, health, "scalers.polling.poll_worker")

@@ -3,14 +3,23 @@
 Nothing below the command line and the Celery app reads the environment.
 """
 
+import os
 import re
 import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import quote, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
 from scheduler.broker import address
 from scheduler.broker.address import BrokerAddress
@@ -25,7 +34,7 @@ def _split(value: Any) -> Any:
 
 
 #: A tuple that a variable or flag spells as a comma separated list.
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 
 
 #: An entry of a comma separated list: commas in quotation marks belong to it.
@@ -112,10 +121,25 @@ def _labels(pairs: tuple[str, ...]) -> tuple[str, ...]:
     return pairs
 
 
-class Settings(BaseSettings):
+#: How the variables of settings begin, in any case.
+_VARIABLE = "penstock_"
+
+
+def _from_environment() -> dict[str, str]:
+    """Returns the settings that variables give, as they are spelt there. Variables of other names are nobody's."""
+    variables = {name.lower(): value for name, value in os.environ.items()}
+    given = ((name, variables.get(_VARIABLE + name)) for name in Settings.model_fields)
+    return {name: value for name, value in given if value is not None}
+
+
+class Settings(BaseModel):
     """Settings of one process. Durations are seconds unless the name says otherwise."""
 
-    model_config = SettingsConfigDict(env_prefix="PENSTOCK_", frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    def __init__(self, **given: Any) -> None:
+        """Takes what is given; each other setting from its variable, else its default. Raises ValidationError."""
+        super().__init__(**{**_from_environment(), **given})
 
     broker_password_file: Annotated[Path | None, AfterValidator(_readable)] = Field(
         None, description="file with the password of --broker, such as a mounted secret; it replaces one in the URL"
@@ -200,7 +224,7 @@ class Settings(BaseSettings):
 
     policies: bool = Field(False, description="obey ScalePolicies; their definition must be in the cluster")
 
-    keda_quirks: Annotated[tuple[Quirk, ...], NoDecode, BeforeValidator(_split)] = Field(
+    keda_quirks: Annotated[tuple[Quirk, ...], BeforeValidator(_split)] = Field(
         (),
         description=f"KEDA's behaviour to keep where ours differs, comma separated: {', '.join(get_args(Quirk))}",
     )
@@ -303,7 +327,7 @@ class Settings(BaseSettings):
     pods: int = Field(
         0, ge=0, description="pods the embedded cluster runs at once; 0 means two per core, at least 4 per node"
     )
-    images: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_entries), AfterValidator(_commands)] = Field(
+    images: Annotated[tuple[str, ...], BeforeValidator(_split_entries), AfterValidator(_commands)] = Field(
         (),
         description=(
             "local commands of images on the embedded cluster, for containers that name none: IMAGE=COMMAND, comma "

@@ -1,15 +1,26 @@
 """The Celery task of the reconcile lane: it consumes notifications on this process's event loop."""
 
+from contextlib import AbstractAsyncContextManager
+
 from workers.app import app
 from workers.lanes import LANES
-from workers.reconcile.reconcile_worker import reconciling
+from workers.runtime.consumer import Consumer
 from workers.runtime.health import Health
 from workers.runtime.loop import LoopThread
 from workers.runtime.worker_lifecycle import serve
 from workers.settings import Settings
 
 health = Health()
-process = LoopThread(lambda: reconciling(Settings(), health))
+
+
+def _service() -> AbstractAsyncContextManager[Consumer]:
+    # Celery imports the tasks of all lanes; a process that consumes another one has no use for the controllers.
+    from workers.reconcile.reconcile_worker import reconciling
+
+    return reconciling(Settings(), health)
+
+
+process = LoopThread(_service)
 
 
 @app.task(name=LANES["reconcile"][0])
@@ -18,4 +29,4 @@ def reconcile() -> None:
     process.run(lambda consumer: consumer.consume())
 
 
-serve("reconcile", process, health)
+serve("reconcile", process, health, "workers.reconcile.reconcile_worker")

@@ -100,7 +100,8 @@ def starting(home: Home) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     with os.fdopen(descriptor, "w") as file:
-        yield file.close
+        # Not by closing it: a process that was forked since may not have closed its descriptor yet.
+        yield lambda: fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def await_start(home: Home, begun: Callable[[], None]) -> bool:

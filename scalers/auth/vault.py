@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import aiohttp
 import orjson
 from pydantic import SecretStr
 from yarl import URL
@@ -19,6 +18,10 @@ from scalers.auth.secret_text import Hidden
 from workers.api.keda.triggerauthentication import CertificateRequest, Vault, VaultCredential, VaultSecret
 from workers.client import environment_proxies, transport
 from workers.errors import PenstockError, UserError
+
+if TYPE_CHECKING:
+    # Imported with the first request: most scalers have no vault.
+    import aiohttp
 
 #: The file of this pod's own service account token.
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -134,6 +137,8 @@ class Vaults:
 
     async def call(self, vault: Vault, method: str, path: str, *, token: SecretStr | None, body: Any = None) -> Any:
         """Returns the answer to one request. Raises VaultError."""
+        import aiohttp
+
         headers = {"X-Vault-Request": "true", "Content-Type": "application/json"}
         if token:
             headers["X-Vault-Token"] = token.get_secret_value()
@@ -161,7 +166,7 @@ class Vaults:
             raise VaultError(f"{where}: {error or type(error).__name__}") from error
         return _decoded(where, response.status, answer)
 
-    def _connected(self) -> aiohttp.ClientSession:
+    def _connected(self) -> "aiohttp.ClientSession":
         if self._session is None:
             context = client_context(cafile=str(self._authority) if self._authority else None)
             self._session = transport.session(context, limit=16)
@@ -250,7 +255,7 @@ def _content(file: Path) -> str:
         raise UserError(f"{file} cannot be read: {error.strerror}") from None
 
 
-async def _read(where: str, response: aiohttp.ClientResponse) -> bytes:
+async def _read(where: str, response: "aiohttp.ClientResponse") -> bytes:
     answer = bytearray()
     async for chunk in response.content.iter_any():
         answer += chunk

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-import aiohttp
 from pydantic import ConfigDict
 
 from penstock.scaler import Measure, Scaler
@@ -113,6 +112,8 @@ class PodProbe(Scaler):
         return Measure(float(sum(answers)), active=ready, again=AGAIN)
 
     async def _answers(self, address: str) -> bool:
+        import aiohttp
+
         try:
             async with asyncio.timeout(PATIENCE):
                 if isinstance(self.asked, TcpSocket):
@@ -126,6 +127,8 @@ class PodProbe(Scaler):
 
 async def _succeeds(address: str, asked: HttpGet) -> bool:
     """Returns whether the status is a success or a redirect, which a kubelet takes for success."""
+    import aiohttp
+
     host = f"[{address}]" if ":" in address else address
     header = {asked.http_header.name: asked.http_header.value} if asked.http_header else {}
     url = f"http://{host}:{asked.port}/{asked.path.removeprefix('/')}"

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from random import random
 from typing import Any, Generic, TypeVar
 
-import aiohttp
 import orjson
 
 from penstock.scaler import SourceError
@@ -132,6 +131,8 @@ class EtcdListener(StreamListener[EtcdServer, Session]):
 
     async def changes(self, client: Session, name: WatchedKey) -> AsyncIterator[bool]:
         """Yields the changes of the key, from the first endpoint that watches it."""
+        import aiohttp
+
         reason = "there is no endpoint"
         for base in self._server.endpoints:
             begun = False
@@ -147,6 +148,8 @@ class EtcdListener(StreamListener[EtcdServer, Session]):
             raise SourceError(f"{self._server}: {reason}")
 
     async def _watch(self, client: Session, base: str, name: WatchedKey) -> AsyncIterator[bool]:
+        import aiohttp
+
         headers = await self._login(client, base)
         request = {"create_request": {"key": encoded(name.key), "progress_notify": True}}
         timeout = aiohttp.ClientTimeout(connect=5.0, sock_read=name.silence)
@@ -168,6 +171,8 @@ class EtcdListener(StreamListener[EtcdServer, Session]):
     async def _login(self, client: Session, base: str) -> dict[str, str]:
         if not self._server.username:
             return {}
+        import aiohttp
+
         login = {"name": self._server.username, "password": self._server.password}
         timeout = aiohttp.ClientTimeout(total=5.0)
         proxy = environment_proxies.current(base)

@@ -23,6 +23,7 @@ BENCHMARKS = (
     "volcano",
     "memory",
     "footprint",
+    "up",
     "apiserver",
     "failover",
     "page",

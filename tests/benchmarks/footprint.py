@@ -48,7 +48,7 @@ async def _measured(objects: int, *, single: bool) -> list[Figure]:
         await asyncio.sleep(MEASURED)
         lasted = time.monotonic() - began
         cpu = {name: (_cpu(pid) - before[name]) / lasted * 100 for name, pid in running.pids.items()}
-        sizes = {name: _memory(pid) for name, pid in running.pids.items()}
+        sizes = {name: memory(pid) for name, pid in running.pids.items()}
     rows = [(name, cpu[name], *sizes[name], running.ready[name]) for name in sizes]
     if not single:
         rows.append(("the four together", sum(cpu.values()), *map(sum, zip(*sizes.values(), strict=True)), 0.0))
@@ -70,7 +70,7 @@ def _cpu(pid: int) -> float:
     return float(times.user + times.system)
 
 
-def _memory(pid: int) -> tuple[float, float]:
+def memory(pid: int) -> tuple[float, float]:
     """Resident memory and the process's share of it, MB."""
     lines = (line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines())
     sizes = {words[0]: int(words[1]) * 1024 / 1e6 for words in lines if words[0] in ("Rss:", "Pss:")}

@@ -1,25 +1,19 @@
 """All controllers by the id of their kind, for the settings of a process."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from workers.api.keda_compat import NONE, Quirks
 from workers.controllers import apps, eventjob
 from workers.controllers.batch import cronjob, job
 from workers.controllers.composite import composed
 from workers.controllers.keda import authentication, scaledjob, scaledobject
-from workers.controllers.volcano import membership, volcano_controllers
-from workers.controllers.volcano.job.names import Site
-from workers.controllers.volcano.podgroup.group import DEFAULT_RULES as ADMISSION
-from workers.controllers.volcano.podgroup.group import GangRules
 from workers.decision.controller import Controller
 from workers.errors import UserError
 from workers.settings import Settings
 
-#: The default site: Penstock admits gangs, and the cluster's own scheduler places their pods.
-SITE = Site()
+if TYPE_CHECKING:
+    from workers.controllers.volcano.volcano_controllers import GangChoices
 
 
 def controllers(
@@ -29,8 +23,7 @@ def controllers(
     workloads: bool = False,
     policies: bool = False,
     volcano: bool = False,
-    site: Site = SITE,
-    rules: GangRules = ADMISSION,
+    gangs: "GangChoices | None" = None,
     quirks: Quirks = NONE,
     cluster_scoped: bool = True,
 ) -> Mapping[str, Controller]:
@@ -39,9 +32,9 @@ def controllers(
     jobs: the batch/v1 Jobs to reconcile, see `job.controller`. cronjobs: reconcile batch/v1 CronJobs; two controllers
     of one CronJob would warn of each other's Jobs. workloads: reconcile Deployments, ReplicaSets and StatefulSets of
     apps/v1; the cluster's own controllers must not run. policies: obey ScalePolicies; their CRD must be installed.
-    volcano: reconcile Volcano's kinds; their CRDs must be installed, and Volcano's own controllers must not run. site:
-    the cluster that the pods of Volcano's Jobs are made for. rules: the admission rules of gangs. quirks: KEDA's
-    behavior that is wanted. cluster_scoped: reconcile kinds without namespaces too.
+    volcano: reconcile Volcano's kinds; their CRDs must be installed, and Volcano's own controllers must not run. gangs:
+    the choices for their gangs, or the defaults. quirks: KEDA's behavior that is wanted. cluster_scoped: reconcile
+    kinds without namespaces too.
     """
     known = [
         scaledjob.controller(policies=policies, quirks=quirks),
@@ -57,8 +50,12 @@ def controllers(
     if workloads:
         known += apps.CONTROLLERS
     if volcano:
-        known += volcano_controllers.controllers(site, rules)
-        pods = composed(pods, membership.controller(site.gang_schedulers))
+        # A tenth of a worker's modules, which few installations use.
+        from workers.controllers.volcano import volcano_controllers
+
+        gangs = gangs or volcano_controllers.GangChoices()
+        known += volcano_controllers.controllers(gangs)
+        pods = composed(pods, volcano_controllers.pods(gangs))
     known.append(pods)
     return {controller.kind.id: controller for controller in known if cluster_scoped or controller.kind.namespaced}
 
@@ -76,22 +73,16 @@ def configured(settings: Settings) -> Mapping[str, Controller]:
         workloads=settings.workloads,
         policies=settings.policies,
         volcano=settings.volcano,
-        site=Site(
-            gang_schedulers=frozenset(settings.scheduler_names),
-            scheduler=settings.pod_scheduler,
-            addresses=settings.pod_addresses,
-            topology=settings.gang_topology,
-        ),
-        rules=GangRules(
-            overcommit=Fraction(str(settings.gang_overcommit)),
-            patience=timedelta(seconds=settings.gang_patience),
-            overtaking=timedelta(seconds=settings.gang_overtaking),
-            topology=settings.gang_topology,
-            reclaim=settings.gang_reclaim,
-        ),
+        gangs=_gangs(settings) if settings.volcano else None,
         quirks=frozenset(settings.keda_quirks),
         cluster_scoped=settings.cluster_scoped,
     )
+
+
+def _gangs(settings: Settings) -> "GangChoices":
+    from workers.controllers.volcano import volcano_controllers
+
+    return volcano_controllers.choices(settings)
 
 
 def _check_namespaced(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 Its health is served from the beginning, so that a worker that waits for its broker is alive, and not ready.
 """
 
+import importlib
 import logging
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -56,10 +57,11 @@ def _turn() -> None:
         pulse()
 
 
-def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
+def serve(lane: str, process: LoopThread[Any], health: Health, module: str) -> None:
     """Opens the process's service when a Celery worker that consumes the lane's queue is ready; closes it with it.
 
-    Not on the first notification: the sweep must run even if none ever arrives. health: of this service.
+    Not on the first notification: the sweep must run even if none ever arrives. health: of this service. module: what
+    opening the service imports, imported before the worker connects.
     """
     open_until_shutdown = ExitStack()
 
@@ -73,8 +75,9 @@ def serve(lane: str, process: LoopThread[Any], health: Health) -> None:
             turning.rest()
             _turning.append(turning)
             try:
+                importlib.import_module(module)
                 open_until_shutdown.enter_context(health_server.served(health, Settings().health))
-            except UserError as error:
+            except (UserError, ImportError) as error:
                 # Celery would log any other exception, and go on.
                 raise SystemExit(f"penstock: {error}") from error
 

@@ -11,7 +11,6 @@ from deploy.cli import options, output
 from workers.errors import UserError
 
 if TYPE_CHECKING:
-    from deploy.local.supervisor.fork_server import ForkServer
     from deploy.local.up import RunningPart
     from workers.settings import Settings
 
@@ -37,42 +36,42 @@ def command(workers: int, scalers: int, single: bool, install_crds: bool, flags:
       penstock up --kubeconfig ~/.kube/config --install-crds
       penstock up --broker redis://redis.local:6379/0     embedded cluster, real broker
     """
-    from deploy.cli import forked_parts
-
-    with forked_parts.forking() as forks:
-        _run(flags, forks, workers=workers, scalers=scalers, single=single, install_crds=install_crds)
+    _run(flags, workers=workers, scalers=scalers, single=single, install_crds=install_crds)
 
 
-def _run(flags: dict[str, Any], forks: "ForkServer | None", **wishes: Any) -> None:
+def _run(flags: dict[str, Any], **wishes: Any) -> None:
     """Runs everything. wishes: further options of `UpOptions`."""
     from deploy.local import home
 
     chosen = options.load_of_client({name: flags.get(name) for name in ("kubeconfig", "context", "home")})
     if chosen.kubeconfig is not None or chosen.context is not None:
-        _serve(options.load(flags), lambda: None, forks, **wishes)
+        _serve(options.load(flags), lambda: None, **wishes)
         return
     # Before the imports of settings and `up`: the next command that a user types has fewer, and should not be there
     # first.
     with home.starting(home.Home(chosen.home.resolve())) as is_up:
-        _serve(options.load(flags), is_up, forks, **wishes)
+        _serve(options.load(flags), is_up, **wishes)
 
 
-def _serve(settings: "Settings", is_up: Callable[[], None], forks: "ForkServer | None", **wishes: Any) -> None:
+def _serve(settings: "Settings", is_up: Callable[[], None], **wishes: Any) -> None:
+    from deploy.cli import forked_parts
     from deploy.local import up
     from deploy.local.parts import UpOptions
     from deploy.local.supervisor.supervisor import StartFailed
 
     wanted = UpOptions(settings, **wishes)
-    _report_deaths()
 
     async def started(running: "RunningPart") -> None:
         is_up()
         announce(running, embedded=wanted.own_cluster)
 
+    def progress(step: str) -> None:
+        output.note(f"starting {step} ...")
+
     try:
-        asyncio.run(
-            up.run(wanted, started=started, progress=lambda step: output.note(f"starting {step} ..."), forks=forks)
-        )
+        with forked_parts.forking() as forks:
+            _report_deaths()
+            asyncio.run(up.run(wanted, started=started, progress=progress, forks=forks))
     except StartFailed as failure:
         what, *tail = str(failure).splitlines()
         for line in tail:

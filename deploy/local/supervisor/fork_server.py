@@ -177,6 +177,8 @@ class ForkedProcess:
 def forking(modules: Modules, command: str) -> Iterator[ForkServer | None]:
     """Starts a fork server; none where forks are not safe. The calling process must have one thread and no loop.
 
+    The forks share what it has imported, and have none of the descriptors that it has opened.
+
     modules: what it imports, in this order while it waits, or as soon as the part is asked for. command: the module
     whose `main` carries out a command line.
     """
@@ -186,9 +188,13 @@ def forking(modules: Modules, command: str) -> Iterator[ForkServer | None]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     sys.stdout.flush()
     sys.stderr.flush()
+    # A collection in this process would write to the memory that it shares with the forks.
+    gc.freeze()
     pid = os.fork()
     if not pid:
-        ours.close()
+        # A lock of a file, say, lasts until no process has the file open.
+        os.closerange(3, theirs.fileno())
+        os.closerange(theirs.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         become(theirs, modules, command)
     theirs.close()
     server = ForkServer(ours, pid)

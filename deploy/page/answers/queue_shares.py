@@ -9,7 +9,6 @@ from datetime import datetime
 from deploy.object_rows import queue_order
 from deploy.object_rows.row import count, instant, spec_of, status_of
 from workers.api.kinds import Object
-from workers.controllers.volcano.podgroup import vectors
 
 #: PodGroups of one queue that an answer names.
 WAITING = 50
@@ -25,6 +24,9 @@ def shares(
 
 def _queue(queue: Object, groups: Sequence[Object], priorities: Mapping[str, int], now: datetime) -> Object:
     spec, name = spec_of(queue), queue["metadata"]["name"]
+    # Its package brings the admission of gangs, which a page without queues never needs.
+    from workers.controllers.volcano.podgroup import vectors
+
     allocated = vectors.readable(status_of(queue).get("allocated"))
     deserved, capability = (vectors.readable(spec.get(field)) for field in ("deserved", "capability"))
     pending = queue_order.in_order(groups, name, priorities, now).groups[:WAITING]

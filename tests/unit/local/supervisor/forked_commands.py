@@ -30,7 +30,9 @@ def _command() -> None:
             own = Path("/proc/self")
             streams = [str((own / "fd" / number).readlink()).partition(":")[0] for number in "012"]
             leads, title = os.getsid(0) == os.getpid(), (own / "cmdline").read_text().rstrip("\0")
-            print(json.dumps([rest, os.environ.get("GIVEN"), "HIDDEN" in os.environ, streams, leads, title]))
+            # The last one reads the folder.
+            opened = sorted(int(each.name) for each in (own / "fd").iterdir())[:-1]
+            print(json.dumps([rest, os.environ.get("GIVEN"), "HIDDEN" in os.environ, streams, opened, leads, title]))
         case "exit":
             sys.exit(int(rest[0]))
         case "words":
@@ -89,6 +91,6 @@ if __name__ == "__main__":
     os.environ["HIDDEN"] = "from the parts"
     sys.modules["command"] = fake = ModuleType("command")
     fake.main = _command  # type: ignore[attr-defined]
-    with fork_server.forking({}, "command") as forks:
+    with Path(os.devnull).open() as _, fork_server.forking({}, "command") as forks:
         assert forks is not None
         print(json.dumps(asyncio.run(_all(forks))))

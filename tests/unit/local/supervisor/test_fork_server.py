@@ -32,9 +32,10 @@ def found() -> Any:
 
 def test_a_fork_has_words_environment_streams_session_and_title_of_its_own(found: Any) -> None:
     code, said = found["where a b"]
-    words, given, hidden, streams, leads, title = json.loads(said)
+    words, given, hidden, streams, opened, leads, title = json.loads(said)
     assert (code, words, given, hidden) == (0, ["a", "b"], "yes", False)
     assert streams == ["/dev/null", "pipe", "pipe"]
+    assert opened == [0, 1, 2]
     assert leads
     assert title == " ".join(command_lines.own("where", "a", "b"))
 

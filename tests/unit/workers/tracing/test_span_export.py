@@ -59,7 +59,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_tracing_is_off_nothing_of_it_is_imported() -> None:
     program = (
-        "import sys, workers.tasks, scalers.tasks, workers.reconcile.job_tracing\n"
+        "import sys, workers.reconcile.reconcile_worker, scalers.polling.poll_worker\n"
         "from workers.settings import Settings\nfrom workers.tracing import span_export\n"
         "assert span_export.opened(Settings()) is None\n"
         f"print([name for name in sys.modules if name.startswith({SDK!r})])"
