@@ -126,7 +126,7 @@ _VARIABLE = "penstock_"
 
 
 def _from_environment() -> dict[str, str]:
-    """Returns the settings that variables give, as they are spelt there. Variables of other names are nobody's."""
+    """Returns the settings that variables give, as they are spelt there; other variables count for nothing."""
     variables = {name.lower(): value for name, value in os.environ.items()}
     given = ((name, variables.get(_VARIABLE + name)) for name in Settings.model_fields)
     return {name: value for name, value in given if value is not None}
