@@ -59,8 +59,8 @@ class Pace:
     beat: between two claims of freshness. probe: silence of a watch after which a small list must prove that the server
     is alive. base, cap: first and longest pause after failures in a row. A quiet kind is up to probe + 2 * beat old,
     which must be well below the age at which it counts as stale. settle: after a probe that was asked for, until what
-    happened before it must have arrived. gather: pause before a watch is read on while it shows nothing but what was
-    written through.
+    happened before it must have arrived. gather: pause before a watch is read on while it shows nothing but what
+    workers write.
     """
 
     relist: float = 1200.0
@@ -77,7 +77,7 @@ class Pace:
         return min(self.cap, self.base * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)
 
 
-#: Stores in a row without news after which a watch shows nothing but what was written through, for now.
+#: Stores in a row that nobody waited for, after which a watch shows nothing but what workers write, for now.
 ECHOES = 8
 
 
@@ -90,7 +90,7 @@ class _Stream:
         # The moment on our monotonic clock up to which all changes are stored.
         self.fresh = fresh
         self.failures = 0
-        # Stores since the last that changed something.
+        # Stores since the last that somebody waited for.
         self.echoes = 0
         self.idle = IdleWait(beat)
         # Set whenever nothing more can be read.
@@ -244,9 +244,10 @@ class Reflector:
                     await self._store_burst(epoch, stream, burst)
                     stream.failures = 0
                     if stream.echoes >= ECHOES and len(burst) < BATCH and now - drained < self._pace.beat:
-                        # The decisions that follow from our own writes are made already: what is known in the store
-                        # can wait for more, and be compared with it in one round trip. Freshness cannot: it is claimed
-                        # when nothing more can be read, and while the pauses last there is always more.
+                        # The decisions that follow from our own writes are made already, or wait for the plan that
+                        # writes: what it shows can wait for more, and be compared with the store in one round trip.
+                        # Freshness cannot: it is claimed when nothing more can be read, and while the pauses last there
+                        # is always more.
                         await asyncio.sleep(self._pace.gather)
                 else:
                     drained = now
@@ -266,7 +267,7 @@ class Reflector:
         ]
         if changes:
             applied = await self._store.apply_counted(self._kind, changes, epoch=epoch)
-            stream.echoes = 0 if applied.changed else stream.echoes + 1
+            stream.echoes = 0 if applied.awaited else stream.echoes + 1
             await self._notify(applied.notifications)
         if self._table:
             for event in moved:

@@ -100,9 +100,13 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome of storing changes. changed: how many the store did not have yet. notifications: to send, by lane."""
+    """The outcome of storing changes. awaited: how much of it decisions wait for. notifications: to send, by lane.
 
-    changed: int
+    awaited: keys that became ready, and changes that mark another object's key. 0: the store had it all, or nobody
+    waits for it; what a plan that is carried out has made counts for nothing until the plan's key is settled.
+    """
+
+    awaited: int
     notifications: Mapping[str, int]
 
 
@@ -280,7 +284,7 @@ class Store:
         listing: Listing | None = None,
         read_after: int | None = None,
     ) -> Applied:
-        """Stores changes as `apply` does; tells how many were news, too."""
+        """Stores changes as `apply` does; tells how much of them is waited for, too."""
         made_by = [("", change) for change in changes]
         return await self._apply(kind, made_by, epoch=epoch, listing=listing, read_after=read_after)
 
@@ -320,9 +324,9 @@ class Store:
     ) -> Applied:
         """Stores changes, each with the key whose plan made it, or ''. notifications: to add up in, call by call."""
         notifications = {} if notifications is None else notifications
-        changed = 0
+        awaited = 0
         if kind.id in codec.NEVER_STORED:
-            return Applied(changed, notifications)
+            return Applied(awaited, notifications)
         number = listing.epoch if listing else epoch
         watched, adopted, refers_to = self._is_watched(kind), kind.id in self._adopted, self._ties.get(kind.id)
         size = LISTED if listing else BATCH
@@ -337,9 +341,9 @@ class Store:
                 else:
                     args += (acting, *words)
             _, settled = await self._write("apply", kind, self._writing(kind), args, ordered=number is not None)
-            changed += settled[0]
+            awaited += settled[0]
             _add_up(notifications, settled)
-        return Applied(changed, notifications)
+        return Applied(awaited, notifications)
 
     async def _keep_known(self, kind: Kind, change: ObjectVersion, error: Exception, listing: Listing | None) -> None:
         """Leaves an object that cannot be stored as it is in the store; a relist does not count it as deleted."""
@@ -751,7 +755,7 @@ def _nothing(_body: Object) -> bool:
 
 
 def _add_up(notifications: dict[str, int], settled: Sequence[Any]) -> None:
-    """Adds up the notifications of the settled lanes: {changed, lane, notifications, lane, notifications, ...}."""
+    """Adds up the notifications of the settled lanes: {awaited, lane, notifications, lane, notifications, ...}."""
     for name, count in zip(settled[1::2], settled[2::2], strict=True):
         if count:
             notifications[name.decode()] = notifications.get(name.decode(), 0) + count

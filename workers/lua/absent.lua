@@ -18,7 +18,7 @@
 --       9      number of objects to check, about
 --       10..   pairs: namespace ('' stands for all), resourceVersion of its list. Objects of namespaces that were not
 --              listed become tombstones, too: their namespace is not followed any more
--- Answer: {'ok', number of writes, next cursor, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'};
+-- Answer: {'ok', number of writes, next cursor, {awaited, lane name, notifications, ...}}, or {'deposed'} or {'lost'};
 --         'lost', too, when the names of the relist are gone: every object would look deleted
 -- Replay: a tombstone stays one, and the names stay until the reflector deletes them.
 -- include: clock

@@ -17,7 +17,7 @@
 --       9..    per object 11: key whose plan changed it, and which is not marked for that, or ''; field,
 --              resourceVersion (0: unknown), uid, owner uid or '-', owner key or '-', key of the object it refers to or
 --              '-', generation, stamp, two flags (watched, deleting), JSON or '-'
--- Answer: {'ok', number of writes, now, {changed, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
+-- Answer: {'ok', number of writes, now, {awaited, lane name, notifications, ...}}, or {'deposed'} or {'lost'}
 --         (freshness.lua), unchanged
 -- Replay: the same versions again change nothing.
 -- include: clock

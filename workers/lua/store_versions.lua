@@ -8,7 +8,7 @@
 --   m.take(field, new, json)      -- stores a version, unless a later one is known
 --   m.bury(field, version)        -- stores a tombstone
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
---   return m.settle()             -- writes; returns {changed, lane name, notifications, lane name, notifications, ...}
+--   return m.settle()             -- writes; returns {awaited, lane name, notifications, lane name, notifications, ...}
 --
 -- keys[at+1..at+4]: objects, owners, gone, child log of the kind; keys[at+5...]: the keys of the lanes, then
 -- the objects hashes of watched kinds. `routes` names both in their order, and the lanes of each kind:
@@ -16,6 +16,8 @@
 -- A change marks the object's own key (if it is watched), its owner's and that of the object it names, before and after
 -- the change (if they exist and are watched), in the first lane of their kinds; further lanes are marked only when the
 -- object is created or deleted, or its stamp changes.
+-- awaited: how many keys became ready, and how many changes of known objects mark others. What a plan at work has made,
+-- and has not stored yet, is neither: it marks the plan's key alone, which is decided on when the plan has ended.
 -- settle() publishes the changed fields, one per line, on the channel named like the objects hash: readers that follow
 -- the store read only these. A user of the broker who may not publish stores all the same; followers then see changes
 -- when they compare (changed.lua).
@@ -77,7 +79,7 @@ local function mover(keys, at, kind, now, routes)
   local entries, others = {}, {}
   -- Collected, and written once by settle(): within one batch an object may be created, deleted and created again.
   local values, named, buried, changed_children = {}, {}, {}, {}
-  local moved = 0
+  local awaited = 0
   local m = {}
 
   local function own_lanes()
@@ -99,20 +101,22 @@ local function mover(keys, at, kind, now, routes)
     return other and other.watched and not other.gone and other or nil
   end
 
-  -- Marks the object of this key, if it has this uid (nil: any).
+  -- Marks the object of this key, if it has this uid (nil: any). Returns 1, or 0 if there is no such object.
   local function mark_other(key, uid)
     if key == '-' or key == acting then
-      return
+      return 0
     end
     local other = watched_other(key)
     if other and other.lanes[1] and (not uid or other.uid == uid) then
       mark(other.lanes[1], key, now, priority, false)
+      return 1
     end
+    return 0
   end
 
+  -- Returns how many objects were marked.
   local function mark_concerned(e)
-    mark_other(e.owner_key, e.owner)
-    mark_other(e.refers_to, nil)
+    return mark_other(e.owner_key, e.owner) + mark_other(e.refers_to, nil)
   end
 
   -- The child of this owner ('-': of none) is stored, or leaves it.
@@ -240,13 +244,15 @@ local function mover(keys, at, kind, now, routes)
     values[field] = value_of(new, json)
     entries[field] = new
     if old and (old.owner ~= new.owner or old.refers_to ~= new.refers_to) then
-      mark_concerned(old)
+      awaited = awaited + mark_concerned(old)
     end
-    mark_concerned(new)
+    local marked = mark_concerned(new)
+    if old then
+      awaited = awaited + marked
+    end
     if new.watched or (old and old.watched) then
       mark_self(field, old, new)
     end
-    moved = moved + 1
   end
 
   -- Stores a tombstone of this version. Of an existing one only a version of another history changes, which no reader
@@ -293,12 +299,14 @@ local function mover(keys, at, kind, now, routes)
     end
     scored(owners, named, 0)
     scored(gone, buried, now)
-    local answer = { moved }
+    local answer = { 0 }
     for _, name in ipairs(names) do
-      local _, notifications = settle(lanes[name], lanes[name].slots)
+      local newly, notifications = settle(lanes[name], lanes[name].slots)
+      awaited = awaited + newly
       answer[#answer + 1] = name
       answer[#answer + 1] = notifications
     end
+    answer[1] = awaited
     return answer
   end
 

@@ -16,8 +16,8 @@ from tests.support import broker_clock
 from tests.support.clusters import FakeCluster
 from tests.support.conditions import eventually
 from tests.support.tables import cases, for_each
-from tests.unit.workers.objects import job, key, ref
-from workers.api.kinds import JOB, Kind, Object, Ref
+from tests.unit.workers.objects import job, key, ref, scaled_job
+from workers.api.kinds import JOB, SCALED_JOB, Kind, Object, Ref
 from workers.cache.reflector import ECHOES, Pace, Reflector
 from workers.cache.store import Applied, LeadershipLost, ObjectVersion, Store
 from workers.client.rest import WatchEvent
@@ -502,6 +502,28 @@ async def test_a_watch_of_what_was_written_through_is_compared_in_few_round_trip
             await _echo(rig, f"many-{number}")
             await asyncio.sleep(0)
         rig.cluster.put(JOB, job("news", 0))
+        await eventually(rig.in_step)
+    assert store.applied - before <= 3
+
+
+async def test_a_watch_of_what_a_plan_makes_and_has_not_stored_yet_is_stored_in_few_round_trips(
+    rig: ReflectorRig,
+) -> None:
+    store = rig.store = CountingStore(rig.client, Keys("test"), {SCALED_JOB.id: (rig.lane,)})
+    owner = scaled_job("work", 1)
+    await Store.apply_counted(store, SCALED_JOB, [ObjectVersion(owner)])
+    await rig.lane.open()
+    assert len((await rig.lane.claim(1)).leases) == 1
+    async with rig.informing(pace=replace(QUICK, gather=1.0, beat=0.5)):
+        await eventually(lambda: rig.fresh(5.0))
+        for number in range(ECHOES):
+            before = store.applied
+            rig.cluster.put(JOB, job(f"one-{number}", 0, owner=owner))
+            await eventually(lambda before=before: store.applied == before + 1)
+        before = store.applied
+        for number in range(50):
+            rig.cluster.put(JOB, job(f"many-{number}", 0, owner=owner))
+            await asyncio.sleep(0)
         await eventually(rig.in_step)
     assert store.applied - before <= 3
 

@@ -183,6 +183,25 @@ async def test_what_a_reconcile_does_itself_does_not_mark_its_own_key(rig: Store
     assert await rig.marked() == {key(JOB, "a")}
 
 
+async def test_what_a_plan_at_work_makes_is_awaited_by_nobody_and_its_end_is(rig: StoreRig) -> None:
+    owner = scaled_job("work", 1)
+
+    async def awaited(body: Object, kind: Kind = JOB) -> int:
+        return (await rig.store.apply_counted(kind, [ObjectVersion(body)])).awaited
+
+    assert await awaited(owner, SCALED_JOB) == 2, "both lanes decide on a new object"
+    await rig.reconcile.open()
+    (lease,) = (await rig.reconcile.claim(1)).leases
+    assert await awaited(job("a", 2, owner=owner, labels={"theirs": "1"})) == 0
+    assert await awaited(scaled_job("work", 3), SCALED_JOB) == 0
+    assert (await rig.reconcile.stats()).dirty == 1, "all the same it is decided on once more"
+    assert await awaited(job("a", 4, owner=owner, labels={"theirs": "1"})) == 1
+    await rig.reconcile.finish([(lease, Done())])
+    await rig.marked()
+    assert await awaited(job("a", 4, owner=owner, labels={"theirs": "1"})) == 0, "it is known"
+    assert await awaited(job("b", 5, owner=owner, labels={"theirs": "1"})) == 1, "nobody is at work on its owner"
+
+
 async def test_notifications_of_a_shared_round_trip_are_sent_though_its_first_caller_is_gone(rig: StoreRig) -> None:
     await rig.put(OWNER)
     await rig.marked()
