@@ -77,7 +77,7 @@ class Pace:
         return min(self.cap, self.base * 2.0 ** min(failures - 1, 16)) * random.uniform(0.5, 1.0)
 
 
-#: Stores in a row that nobody waited for, after which a watch shows nothing but what workers write, for now.
+#: Stores in a row that no decision waited for, after which a watch shows nothing but what workers write, for now.
 ECHOES = 8
 
 
@@ -90,7 +90,7 @@ class _Stream:
         # The moment on our monotonic clock up to which all changes are stored.
         self.fresh = fresh
         self.failures = 0
-        # Stores since the last that somebody waited for.
+        # Stores since the last that a decision waited for.
         self.echoes = 0
         self.idle = IdleWait(beat)
         # Set whenever nothing more can be read.

@@ -102,8 +102,8 @@ class Listing:
 class Applied:
     """The outcome of storing changes. awaited: how much of it decisions wait for. notifications: to send, by lane.
 
-    awaited: keys that became ready, and changes that mark another object's key. 0: the store had it all, or nobody
-    waits for it; what a plan that is carried out has made counts for nothing until the plan's key is settled.
+    awaited: keys that became ready, and changes of known objects that mark another object's key. 0: the store had it
+    all, or no decision waits for it: what a plan that is carried out has made is decided on when the plan ends.
     """
 
     awaited: int
@@ -284,7 +284,7 @@ class Store:
         listing: Listing | None = None,
         read_after: int | None = None,
     ) -> Applied:
-        """Stores changes as `apply` does; tells how much of them is waited for, too."""
+        """Stores changes as `apply` does; tells how much of them decisions wait for, too."""
         made_by = [("", change) for change in changes]
         return await self._apply(kind, made_by, epoch=epoch, listing=listing, read_after=read_after)
 

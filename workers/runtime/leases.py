@@ -12,7 +12,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from scheduler import shared_ticks
-from scheduler.queue import Finished, Lane, Lease, Outcome
+from scheduler.queue import Finished, Lane, Lease, Outcome, Requeue
 from workers.cancellation import cancelled
 from workers.errors import PenstockError
 from workers.metrics import process
@@ -73,7 +73,7 @@ class LeaseKeeper:
         if self._thread:
             self._thread.start()
         work = self._turn_forever() if self._thread else self._renew_forever(lane)
-        #: True if leases were settled that made keys ready; a consumer that claims sets it back.
+        #: True if leases were settled whose keys may be ready again; a consumer that claims sets it back.
         self.made_ready = False
         #: Renews until the keeper is closed.
         self.renewing = asyncio.create_task(work, name=f"renew {lane.name}")
@@ -161,8 +161,9 @@ class LeaseKeeper:
 
     async def _finish(self, outcomes: Sequence[tuple[Lease, Outcome]], finish: Finish | None = None) -> Sequence[bool]:
         finished = await (finish or self.lane.finish)(outcomes)
-        if finished.notifications:
+        if finished.notifications or Requeue in {type(outcome) for _, outcome in outcomes}:
             self.made_ready = True
+        if finished.notifications:
             await self._notify({self.lane.name: finished.notifications})
         for lease in finished.stale:
             process.STALE_DONE.labels(self.lane.name).inc()

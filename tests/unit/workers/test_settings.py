@@ -26,7 +26,7 @@ def test_an_empty_variable_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().scheduler_names == ()
 
 
-def test_variables_of_other_names_are_nobodys_and_what_is_given_must_have_a_name_of_ours(
+def test_variables_of_other_names_count_for_nothing_and_what_is_given_must_have_a_name_of_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PENSTOCK_NO_SUCH_SETTING", "1")

@@ -183,7 +183,7 @@ async def test_what_a_reconcile_does_itself_does_not_mark_its_own_key(rig: Store
     assert await rig.marked() == {key(JOB, "a")}
 
 
-async def test_what_a_plan_at_work_makes_is_awaited_by_nobody_and_its_end_is(rig: StoreRig) -> None:
+async def test_what_a_plan_at_work_makes_is_awaited_by_no_decision_and_its_end_is(rig: StoreRig) -> None:
     owner = scaled_job("work", 1)
 
     async def awaited(body: Object, kind: Kind = JOB) -> int:
