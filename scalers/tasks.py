@@ -1,5 +1,6 @@
 """The Celery task of the poll lane: a notification, handled on this process's event loop."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from workers.app import app
@@ -13,14 +14,14 @@ from workers.settings import Settings
 health = Health()
 
 
-def _service() -> AbstractAsyncContextManager[Consumer]:
+def _service() -> Callable[[Settings, Health], AbstractAsyncContextManager[Consumer]]:
     # Celery imports the tasks of all lanes; a process that consumes another one has no use for the sources.
     from scalers.polling.poll_worker import measuring
 
-    return measuring(Settings(), health)
+    return measuring
 
 
-process = LoopThread(_service)
+process = LoopThread(lambda: _service()(Settings(), health))
 
 
 @app.task(name=LANES["poll"][0])
@@ -29,4 +30,4 @@ def poll() -> None:
     process.run(lambda consumer: consumer.consume())
 
 
-serve("poll", process, health, "scalers.polling.poll_worker")
+serve("poll", process, health, _service)

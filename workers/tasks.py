@@ -1,5 +1,6 @@
 """The Celery task of the reconcile lane: it consumes notifications on this process's event loop."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from workers.app import app
@@ -13,14 +14,14 @@ from workers.settings import Settings
 health = Health()
 
 
-def _service() -> AbstractAsyncContextManager[Consumer]:
+def _service() -> Callable[[Settings, Health], AbstractAsyncContextManager[Consumer]]:
     # Celery imports the tasks of all lanes; a process that consumes another one has no use for the controllers.
     from workers.reconcile.reconcile_worker import reconciling
 
-    return reconciling(Settings(), health)
+    return reconciling
 
 
-process = LoopThread(_service)
+process = LoopThread(lambda: _service()(Settings(), health))
 
 
 @app.task(name=LANES["reconcile"][0])
@@ -29,4 +30,4 @@ def reconcile() -> None:
     process.run(lambda consumer: consumer.consume())
 
 
-serve("reconcile", process, health, "workers.reconcile.reconcile_worker")
+serve("reconcile", process, health, _service)

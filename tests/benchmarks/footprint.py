@@ -10,11 +10,11 @@ import os
 import time
 from pathlib import Path
 
-import psutil
 import redis.asyncio as redis
 
 from scheduler.keys import Keys
 from scheduler.queue import Lane
+from tests.benchmarks import cpu
 from tests.benchmarks.harness import Figure, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.benchmarks.stack import Stack, stack
@@ -44,14 +44,14 @@ async def _measured(objects: int, *, single: bool) -> list[Figure]:
         await _mirrored(Store(client, Keys("penstock"), {}), client, objects)
         await _decided(client)
         await asyncio.sleep(SETTLING)
-        before, began = {name: _cpu(pid) for name, pid in running.pids.items()}, time.monotonic()
+        before, began = {name: cpu.seconds(pid) for name, pid in running.pids.items()}, time.monotonic()
         await asyncio.sleep(MEASURED)
         lasted = time.monotonic() - began
-        cpu = {name: (_cpu(pid) - before[name]) / lasted * 100 for name, pid in running.pids.items()}
+        used = {name: (cpu.seconds(pid) - before[name]) / lasted * 100 for name, pid in running.pids.items()}
         sizes = {name: memory(pid) for name, pid in running.pids.items()}
-    rows = [(name, cpu[name], *sizes[name], running.ready[name]) for name in sizes]
+    rows = [(name, used[name], *sizes[name], running.ready[name]) for name in sizes]
     if not single:
-        rows.append(("the four together", sum(cpu.values()), *map(sum, zip(*sizes.values(), strict=True)), 0.0))
+        rows.append(("the four together", sum(used.values()), *map(sum, zip(*sizes.values(), strict=True)), 0.0))
     group = f"footprint with {objects:,} objects, at rest"
     found = []
     for name, percent, resident, share, ready in rows:
@@ -63,11 +63,6 @@ async def _measured(objects: int, *, single: bool) -> list[Figure]:
         if ready:
             found.append(Figure(group, f"{name}: start to ready", ready, "s"))
     return found
-
-
-def _cpu(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return float(times.user + times.system)
 
 
 def memory(pid: int) -> tuple[float, float]:

@@ -81,7 +81,7 @@ class Observer:
 
 @dataclass(eq=False, slots=True)
 class _Observation:
-    """One object under observation. asked: its relatives. error: the reason why it cannot be decided on."""
+    """One object under observation. error: the reason why it cannot be decided on."""
 
     lease: Lease
     ref: Ref
@@ -90,7 +90,6 @@ class _Observation:
     body: Object | None
     grandchildren: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     relatives: dict[Ref, Object | None] = field(default_factory=dict)
-    asked: tuple[Ref, ...] = ()
     scale: Scalable | None = None
     cluster_wide: dict[str, tuple[CachedObject, ...]] = field(default_factory=dict)
     peers: tuple[CachedObject, ...] = ()
@@ -165,7 +164,7 @@ class _ObserveBatch:
         """Collects the objects that need a decision. Returns the errors of those that cannot have one."""
         errors: dict[Lease, Snapshot | Exception] = {}
         stale = self._stale_kinds({ref.kind for ref in refs.values()}, observed)
-        for (lease, ref), found in zip(refs.items(), observed.observations, strict=False):
+        for (lease, ref), found in zip(refs.items(), observed.observations[: len(refs)], strict=True):
             if ref.kind in stale:
                 errors[lease] = stale[ref.kind]
                 continue
@@ -232,11 +231,9 @@ class _ObserveBatch:
                 one.relatives |= {ref: self._relative(one, ref) for ref in refs}
             except Stale as error:
                 one.error = error
-        for one, refs in (*optional_relatives, *asked):
-            one.asked += refs
         for one in self._observed:
-            if one.asked:
-                self._relatives.keep(one.ref, one.asked)
+            if one.relatives:
+                self._relatives.keep(one.ref, tuple(one.relatives))
             else:
                 self._relatives.pop(one.ref, None)
 

@@ -3,8 +3,8 @@
 Its health is served from the beginning, so that a worker that waits for its broker is alive, and not ready.
 """
 
-import importlib
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -57,11 +57,11 @@ def _turn() -> None:
         pulse()
 
 
-def serve(lane: str, process: LoopThread[Any], health: Health, module: str) -> None:
+def serve(lane: str, process: LoopThread[Any], health: Health, service: Callable[[], object]) -> None:
     """Opens the process's service when a Celery worker that consumes the lane's queue is ready; closes it with it.
 
-    Not on the first notification: the sweep must run even if none ever arrives. health: of this service. module: what
-    opening the service imports, imported before the worker connects.
+    Not on the first notification: the sweep must run even if none ever arrives. health: of this service.
+    service: called before the worker connects, for what it imports.
     """
     open_until_shutdown = ExitStack()
 
@@ -75,7 +75,7 @@ def serve(lane: str, process: LoopThread[Any], health: Health, module: str) -> N
             turning.rest()
             _turning.append(turning)
             try:
-                importlib.import_module(module)
+                service()
                 open_until_shutdown.enter_context(health_server.served(health, Settings().health))
             except (UserError, ImportError) as error:
                 # Celery would log any other exception, and go on.

@@ -1,6 +1,8 @@
 """A Celery worker's life: what opens with it, and what keeps it from beginning."""
 
 import sys
+from functools import partial
+from importlib import import_module
 from unittest.mock import Mock
 
 import pytest
@@ -61,8 +63,8 @@ def celery(monkeypatch):
 
 def test_a_worker_opens_the_service_of_the_lane_it_listens_to_and_no_other(celery):
     reconcile, poll = Process(), Process()
-    worker_lifecycle.serve("reconcile", reconcile, Health(), "json")
-    worker_lifecycle.serve("poll", poll, Health(), "json")
+    worker_lifecycle.serve("reconcile", reconcile, Health(), Mock())
+    worker_lifecycle.serve("poll", poll, Health(), Mock())
     celery("penstock.poll")
     assert (reconcile.started, poll.started, poll.stopped) == (0, 1, 1)
 
@@ -71,13 +73,13 @@ def test_a_worker_imports_the_modules_of_the_lane_it_listens_to_and_no_others(ce
     monkeypatch.syspath_prepend(tmp_path)
     for lane in ("reconcile", "poll"):
         (tmp_path / f"modules_of_{lane}.py").touch()
-        worker_lifecycle.serve(lane, Process(), Health(), f"modules_of_{lane}")
+        worker_lifecycle.serve(lane, Process(), Health(), partial(import_module, f"modules_of_{lane}"))
     celery("penstock.poll")
     assert [lane for lane in ("reconcile", "poll") if f"modules_of_{lane}" in sys.modules] == ["poll"]
 
 
 def test_a_worker_whose_modules_are_not_there_ends_instead_of_seeming_at_work(celery):
-    worker_lifecycle.serve("reconcile", Process(), Health(), "no_such_module")
+    worker_lifecycle.serve("reconcile", Process(), Health(), partial(import_module, "no_such_module"))
     with pytest.raises(SystemExit, match="penstock: No module named 'no_such_module'"):
         celery("penstock.reconcile")
 
@@ -86,7 +88,7 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
     opened = []
     process = Process()
     frozen.side_effect = lambda young: opened.append((process.started, young))
-    worker_lifecycle.serve("reconcile", process, Health(), "json")
+    worker_lifecycle.serve("reconcile", process, Health(), Mock())
     celery("penstock.poll")
     assert opened == []
     celery("penstock.reconcile")
@@ -94,14 +96,14 @@ def test_what_a_worker_begins_with_is_not_walked_over_again(celery, frozen):
 
 
 def test_a_worker_that_polls_looks_for_closed_connections_earlier_and_not_within_a_claim(celery, frozen):
-    worker_lifecycle.serve("poll", Process(), Health(), "json")
+    worker_lifecycle.serve("poll", Process(), Health(), Mock())
     celery("penstock.poll")
     frozen.assert_called_once_with(garbage_collection.YOUNG_OF_POLLS)
     assert garbage_collection.YOUNG < garbage_collection.YOUNG_OF_POLLS < garbage_collection.YOUNG_OF_PLANS
 
 
 def test_a_worker_whose_settings_name_nothing_that_works_ends_instead_of_seeming_at_work(celery, caplog):
-    worker_lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")), Health(), "json")
+    worker_lifecycle.serve("reconcile", Process(UserError("kubeconfig /nowhere: no such file")), Health(), Mock())
     with pytest.raises(WorkerShutdown) as ended:
         celery("penstock.reconcile")
     assert ended.value.code == 1
