@@ -12,7 +12,8 @@ import orjson
 
 from penstock.extras import needed
 from penstock.scaler import SourceError
-from scalers.sources.http.web import NEW, HttpAnswer, Session, WebSource
+from scalers.sources.http.oauth import NEW
+from scalers.sources.http.web import HttpAnswer, Session, WebSource
 from workers.newest_entries import remember
 
 #: The extra that brings the library for an app's signature.

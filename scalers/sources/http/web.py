@@ -1,8 +1,7 @@
-"""Sources over HTTP: KEDA's shared authentication, OAuth tokens, one session per server, bounded answers."""
+"""Sources over HTTP: KEDA's shared authentication, one session per server, bounded answers."""
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pydantic import SecretStr, model_validator
 
 from penstock.parameters import IGNORED_TRUST, ParameterError
 from penstock.scaler import Connections, Measure, Source, SourceError, Unreached, parameter
+from scalers.sources.http.oauth import OAuthClient, Tokens
 from scalers.sources.tls import TLS, Certificates
 from scalers.ttl_cache import TTLCache
 from workers.client import environment_proxies
@@ -44,78 +44,6 @@ _EXCLUSIVE = frozenset({"bearer", "basic", "oauth"})
 AMAZON = frozenset(
     {"awsRegion", "identityOwner", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken", "awsRoleArn"}
 )
-
-#: Seconds before its end at which a token is replaced, and lifetime of one that names none.
-_EARLY = 30.0
-_LIFETIME = 300.0
-#: Seconds after its issue in which a token that is refused is kept: another one would be refused as well.
-NEW = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class OAuthClient:
-    """A client of the client credentials grant, and the URL that issues its tokens. The secret is in no repr."""
-
-    uri: str
-    id: str
-    secret: str = field(default="", repr=False)
-    scopes: tuple[str, ...] = ()
-    more: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-
-
-class Tokens:
-    """The access tokens of one process for one server, kept until shortly before they expire."""
-
-    def __init__(self) -> None:
-        self._known: dict[OAuthClient, _AccessToken] = {}
-        self._asking = asyncio.Lock()
-
-    async def get(self, http: "aiohttp.ClientSession", client: OAuthClient) -> str:
-        """Returns a token that is still valid. Raises SourceError if the token server refuses."""
-        async with self._asking:
-            known = self._known.get(client)
-            if known is None or known.until < time.monotonic():
-                known = self._known[client] = await _issued(http, client)
-            return known.text
-
-    def refused(self, client: OAuthClient, text: str) -> None:
-        """Forgets a token that a server refuses: it may have been revoked before its end."""
-        known = self._known.get(client)
-        if known and known.text == text and time.monotonic() - known.issued >= NEW:
-            del self._known[client]
-
-
-@dataclass(frozen=True, slots=True)
-class _AccessToken:
-    """issued, until: monotonic instants."""
-
-    text: str = field(repr=False)
-    issued: float
-    until: float
-
-
-async def _issued(http: "aiohttp.ClientSession", client: OAuthClient) -> _AccessToken:
-    import aiohttp
-
-    form = [("grant_type", "client_credentials"), *client.more]
-    if client.scopes:
-        form.append(("scope", " ".join(client.scopes)))
-    login = aiohttp.encode_basic_auth(client.id, client.secret, "utf-8")
-    uri = without_user(client.uri)
-    async with http.post(
-        uri, data=form, headers={"Authorization": login}, proxy=environment_proxies.current(uri)
-    ) as response:
-        if response.status != 200:
-            raise SourceError(f"oauthTokenURI answered {response.status}")
-        try:
-            answer: Any = await response.json(content_type=None)
-            token, lasts = answer["access_token"], float(answer.get("expires_in") or _LIFETIME)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            token, lasts = "", 0.0
-        if not (token and isinstance(token, str)):
-            raise SourceError("oauthTokenURI answered no access token")
-    now = time.monotonic()
-    return _AccessToken(token, now, now + max(0.0, lasts - _EARLY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +398,7 @@ class WebSource(Certificates):
     @property
     def _client(self) -> OAuthClient:
         return OAuthClient(
-            uri=self.oauth_token_uri or "",
+            uri=without_user(self.oauth_token_uri or ""),
             id=self.client_id or "",
             secret=_text(self.client_secret),
             scopes=self.scopes,

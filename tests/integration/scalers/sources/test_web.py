@@ -190,7 +190,7 @@ async def test_an_answer_without_a_token_is_no_login(token: object, fake: Fake, 
 async def test_a_token_that_is_refused_is_replaced_unless_it_is_new(
     new: float, replaced: bool, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scalers.sources.http.web.NEW", new)
+    monkeypatch.setattr("scalers.sources.http.oauth.NEW", new)
     fake.body = vector('"1"')
     login = {"oauthTokenURI": f"{fake.url}/token", "clientID": "c", "clientSecret": "hush"}
     metadata = {"serverAddress": fake.url, "query": "q", "threshold": "1", "authModes": "oauth"}
