@@ -13,7 +13,10 @@ class LaneKeys:
     """
 
     #: The parts of a lane, in the order in which the Lua helper `lane` reads their keys.
-    PARTS: ClassVar = ("ready", "since", "tenants", "later", "leased", "leases", "dirty", "failures", "meta")
+    PARTS: ClassVar = (
+        *("ready", "since", "tenants", "later"),
+        *("leased", "leases", "dirty", "failures", "meta", "causes"),
+    )
 
     tag: str
     name: str
@@ -60,7 +63,9 @@ class DeliveryKeys:
 #: The types of all keys of ours, by the part of the name that follows the hash tag; of a lane by the last part.
 TYPES: Mapping[str, bytes] = {
     **dict.fromkeys(("ready", "since", "tenants", "later", "leases", "owners", "gone", "decisions"), b"zset"),
-    **dict.fromkeys(("leased", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"),
+    **dict.fromkeys(
+        ("leased", "causes", "failures", "meta", "objects", "freshness", "readings", "orders", "limit"), b"hash"
+    ),
     "unreadable": b"hash",
     **dict.fromkeys(("dirty", "listed"), b"set"),
     **dict.fromkeys(("generation", "format", "call", "signature", "present"), b"string"),

@@ -2,8 +2,8 @@
 --
 -- KEYS  1      generation
 --       2      this call's answer, kept for one lease
---       3..11  the lane
---       12     the format of the data
+--       3..12  the lane
+--       13     the format of the data
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most keys to claim
 --       3      lease (us)
@@ -30,7 +30,7 @@ local lease = tonumber(ARGV[3])
 local notified = ARGV[4] == '1'
 local candidate = ARGV[5]
 
-local format = redis.call('GET', KEYS[12]) or '0'
+local format = redis.call('GET', KEYS[13]) or '0'
 if not (tonumber(format) and tonumber(format) <= tonumber(ARGV[8])) then
   return redis.error_reply('FORMAT ' .. format)
 end
@@ -96,6 +96,7 @@ for i = 1, #first, 2 do
 end
 write_many('ZREM', from.since, keys)
 write_many('HSET', from.leased, leased)
+write_many('HSET', from.causes, leased)
 write_many('ZADD', from.leases, leases)
 redis.call('HSET', from.meta, 'virtual', virtual, 'token', token)
 -- A namespace whose finish virtual time has passed is charged like a new one: its entry can go.

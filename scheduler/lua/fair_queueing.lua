@@ -1,16 +1,18 @@
 -- Marks keys of a lane, in the transaction of the calling script: collect with mark(), then settle() once.
 --
 --   local news = lane(KEYS, offset)                   -- offset: how many KEYS come before the lane's first
---   mark(news, key, now_us, priority, forgive)        -- any number of times; marks of one key coalesce
+--   mark(news, key, now_us, priority, forgive, cause) -- any number of times; marks of one key coalesce
+--   withdraw(news, key, cause)                        -- also any number of times
 --   local newly_ready, notifications = settle(news, slots)    -- writes; the caller sends the notifications
 --
 -- Fairness is start-time fair queueing over namespaces in one ready set: a key's score is its virtual start, the later
 -- of the lane's virtual time (the start of the last claimed key) and its namespace's virtual finish, which rises by one
 -- per key. A priority is a head start of so many keys; it is bounded, and so every key's wait is.
 -- include: batches
+-- include: causes
 
 -- How many keys a lane has; the next lane's offset is that much further.
-local LANE_KEYS = 9
+local LANE_KEYS = 10
 -- Virtual time of one step of priority: the number of keys of its own namespace that a key overtakes.
 local HEAD_START = 1000
 -- Priorities beyond this many steps count as this many.
@@ -30,25 +32,43 @@ local function lane(keys, offset)
     dirty = keys[offset + 7],
     failures = keys[offset + 8],
     meta = keys[offset + 9],
+    causes = keys[offset + 10],
     now = 0,
     news = {},
     marks = {},
+    withdrawing = {},
+    withdrawn = {},
   }
 end
 
 -- Marks a key. priority: whole steps, higher is sooner. forgive: drops failures and backoff, because a user changed the
 -- object and the next attempt may succeed. A change ends no wait for what may still take effect, and a lease that
--- expired stays the reason until a decision has been made: what its holder did must be known before.
-local function mark(into, key, now_us, priority, forgive)
+-- expired stays the reason until a decision has been made: what its holder did must be known before. cause: names the
+-- change, if the key's holder may have made it (causes.lua); else nil.
+local function mark(into, key, now_us, priority, forgive, cause)
   into.now = now_us
   local known = into.marks[key]
   if not known then
     into.news[#into.news + 1] = key
-    into.marks[key] = { priority = priority, forgive = forgive }
+    into.marks[key] = { priority = priority, forgive = forgive, causes = cause and { cause } }
   else
     known.priority = math.max(known.priority, priority)
     known.forgive = known.forgive or forgive
+    if cause and known.causes then
+      table.insert(known.causes, cause)
+    else
+      known.causes = nil
+    end
   end
+end
+
+-- Withdraws a cause: the key's holder has made the change, and has stored it now.
+local function withdraw(into, key, cause)
+  if not into.withdrawn[key] then
+    into.withdrawn[key] = {}
+    table.insert(into.withdrawing, key)
+  end
+  into.withdrawn[key][cause] = true
 end
 
 -- Returns what a forgiven key keeps of its failures, nil for nothing, and whether its wait goes on.
@@ -108,12 +128,14 @@ local function settle(into, slots)
   local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens', 'spread', 'repairs')
   local keys = into.news
   local newly = 0
+  local changing, added = into.withdrawing, {}
+  local dirty = {}
   if #keys > 0 then
     local leased = read_many('HMGET', into.leased, keys)
     local scores = read_many('ZMSCORE', into.ready, keys)
     local failures = read_many('HMGET', into.failures, keys)
     local finish = finishes(into, number(meta[1]))
-    local dirty, ready, since, forgiven, kept, awaited, charged = {}, {}, {}, {}, {}, {}, {}
+    local ready, since, forgiven, kept, awaited, charged = {}, {}, {}, {}, {}, {}
     for i, key in ipairs(keys) do
       local mark = into.marks[key]
       local forgive = mark.forgive
@@ -127,7 +149,12 @@ local function settle(into, slots)
           kept[#kept + 1] = failure
         end
       end
-      if leased[i] then
+      if leased[i] and mark.causes then
+        added[key] = mark.causes
+        if not into.withdrawn[key] then
+          changing[#changing + 1] = key
+        end
+      elseif leased[i] then
         dirty[#dirty + 1] = key
       elseif scores[i] then
         -- Ready already: marks coalesce, but a higher priority may move the key forward.
@@ -158,7 +185,6 @@ local function settle(into, slots)
       tenants[#tenants + 1] = charge
       tenants[#tenants + 1] = tenant
     end
-    write_many('SADD', into.dirty, dirty)
     write_many('ZADD', into.ready, ready)
     write_many('ZADD', into.since, since)
     write_many('ZADD', into.tenants, tenants)
@@ -167,5 +193,10 @@ local function settle(into, slots)
     write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
+  for _, key in ipairs(#changing > 0 and change_causes(into, changing, added, into.withdrawn) or {}) do
+    dirty[#dirty + 1] = key
+  end
+  write_many('SADD', into.dirty, dirty)
+  into.withdrawing, into.withdrawn = {}, {}
   return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]), number(meta[4]), number(meta[5]))
 end

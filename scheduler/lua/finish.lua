@@ -1,7 +1,7 @@
 -- Settles leases with their outcomes. A lease whose token is not the current one is stale and changes nothing.
 --
 -- KEYS  1      this call's answer, kept for one lease
---       2..10  the lane
+--       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most notifications under way
 --       3      lease (us)
@@ -49,6 +49,7 @@ end
 
 local holders = read_many('HMGET', of.leased, keys)
 local dirty = read_many('SMISMEMBER', of.dirty, keys)
+local causes = read_many('HMGET', of.causes, keys)
 
 local released, clean, forgiven, unbooked, later, failing = {}, {}, {}, {}, {}, {}
 local answer = { 0 }
@@ -87,7 +88,7 @@ for i, key in ipairs(keys) do
       elseif i > ends[2] then
         book(key, ARGV[at + 2])
       end
-      if dirty[i] == 1 or (i > ends[1] and i <= ends[2]) then
+      if dirty[i] == 1 or caused(causes[i], holders[i]) or (i > ends[1] and i <= ends[2]) then
         requeue(of, key, now)
       end
     end
@@ -97,6 +98,7 @@ end
 write_many('HDEL', of.leased, released)
 write_many('ZREM', of.leases, released)
 write_many('SREM', of.dirty, clean)
+write_many('HDEL', of.causes, released)
 write_many('HDEL', of.failures, forgiven)
 write_many('HSET', of.failures, failing)
 write_many('ZREM', of.later, unbooked)

@@ -1,6 +1,6 @@
 -- Marks keys: each becomes ready, or dirty if it is leased, or stays ready or in backoff.
 --
--- KEYS  1..9   the lane
+-- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most notifications under way
 --       3      priority: whole steps, 0 is normal, higher is sooner

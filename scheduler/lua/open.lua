@@ -2,7 +2,7 @@
 -- that were left behind become ready.
 --
 -- KEYS  1      generation
---       2..10  the lane
+--       2..11  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most leases to take back in this call
 --       3      the id to give a new generation
@@ -30,6 +30,7 @@ end
 write_many('HDEL', of.leased, keys)
 write_many('ZREM', of.leases, keys)
 write_many('SREM', of.dirty, keys)
+write_many('HDEL', of.causes, keys)
 -- Who opens the lane sends no notifications: the next sweep does.
 settle(of, 0)
 return redis.call('ZCARD', of.leases)

@@ -1,6 +1,6 @@
 -- Renews leases: each ends one whole lease from now. A lease whose token is not the current one is lost.
 --
--- KEYS  1..9   the lane
+-- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      lease (us)
 --       3..    pairs: key, token

@@ -1,6 +1,6 @@
 -- Returns the lane in numbers, as of one moment.
 --
--- KEYS  1..9   the lane
+-- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
 -- Answer: {ready, later, of these due, leased, of these expired, dirty, failing, notifications under way,
 --          age of the key that has been ready for longest (us; -1: none is)}

@@ -4,7 +4,7 @@
 -- lease lasted counts as backoff, so that the key of a killed process is ready at once, and a key that kills its
 -- holders again and again waits ever longer.
 --
--- KEYS  1..9   the lane
+-- KEYS  1..10  the lane
 -- ARGV  1      clock override: '' or us (tests)
 --       2      most notifications under way
 --       3      lease (us)
@@ -70,6 +70,7 @@ local function expire(keys)
   write_many('HDEL', of.leased, keys)
   write_many('ZREM', of.leases, keys)
   write_many('SREM', of.dirty, keys)
+  write_many('HDEL', of.causes, keys)
   write_many('HSET', of.failures, failing)
   write_many('ZADD', of.later, later)
 end

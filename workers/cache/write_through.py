@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from workers.api.kinds import Kind
 from workers.cache.store import ObjectVersion, Store
-from workers.runtime.leases import Notify
+from workers.runtime.leases import LeaseLost, Notify
 
 #: Effects written in one call while a stage is under way: smaller calls would cost a stage of a thousand Jobs a third
 #: of its speed.
@@ -19,14 +19,22 @@ MANY, PAUSE = 8, 0.005
 class WriteThrough:
     """The effects of one plan, written to the store so that the next decision sees them.
 
-    acting: the reconciled key: its own plan's effects do not mark it. side_by_side: returns how many plans are being
-    carried out.
+    acting: the reconciled key: its own plan's effects do not mark it, as long as `check` raises no LeaseLost.
+    side_by_side: returns how many plans are being carried out.
     """
 
-    def __init__(self, store: Store, notify: Notify, acting: str, side_by_side: Callable[[], int] = lambda: 1) -> None:
+    def __init__(
+        self,
+        store: Store,
+        notify: Notify,
+        acting: str,
+        check: Callable[[], None],
+        side_by_side: Callable[[], int] = lambda: 1,
+    ) -> None:
         self._store = store
         self._notify = notify
         self._acting = acting
+        self._check = check
         self._side_by_side = side_by_side
         self._waiting: dict[Kind, list[ObjectVersion]] = {}
 
@@ -43,8 +51,16 @@ class WriteThrough:
             kind, waiting = self._waiting.popitem()
             try:
                 pause = PAUSE if self._side_by_side() >= MANY else 0.0
-                notifications = await self._store.write_through(kind, waiting, self._acting, pause=pause)
+                notifications = await self._store.write_through(kind, waiting, self._holder(), pause=pause)
             except BaseException:
                 self._waiting.setdefault(kind, []).extend(waiting)
                 raise
             await self._notify(notifications)
+
+    def _holder(self) -> str:
+        """Returns the reconciled key, '' without its lease: another process may have decided without these effects."""
+        try:
+            self._check()
+        except LeaseLost:
+            return ""
+        return self._acting

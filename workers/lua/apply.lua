@@ -42,6 +42,8 @@ end
 local m = mover(KEYS, 3, kind, now, ARGV[5])
 if ARGV[8] ~= '' then
   m.overruling(tonumber(ARGV[8]))
+elseif ARGV[6] ~= '' and listing == '' then
+  m.watching()
 end
 local fields = {}
 for i = 10, #ARGV, 11 do

@@ -1,5 +1,5 @@
 -- Stores the claim order of an object, and marks the object in the lane whose workers carry orders out.
--- KEYS: 1 the hash of orders; 2..10 the lane
+-- KEYS: 1 the hash of orders; 2..11 the lane
 -- ARGV: 1 clock override (us) or '', 2 most notifications under way, 3 the object's key, 4 the order's id, 5 the order
 --       as JSON
 -- Answer: notifications to send

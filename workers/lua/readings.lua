@@ -1,5 +1,5 @@
 -- Stores readings, and marks the objects whose reading asks for a decision.
--- KEYS: 1 the hash of readings; 2..10 the lane in which decisions are made
+-- KEYS: 1 the hash of readings; 2..11 the lane in which decisions are made
 -- ARGV: 1 clock override (us) or '', 2 most notifications under way, then four per reading: key, id, '1' if it asks for
 --       a decision, else '0', the reading as JSON
 -- Answer: {notifications to send, then the positions (from 0) of refused readings: a later one is stored}

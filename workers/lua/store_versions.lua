@@ -5,6 +5,7 @@
 --   m.relisting(begun)            -- from here on versions come from a relist that was begun then (us)
 --   m.overruling(moment)          -- from here on versions were read from the API server after this moment (us)
 --   m.acting(key)                 -- from here on changes are of this key's plan, which are no news for it; '': of none
+--   m.watching()                  -- no plan's changes but a watch's, which may show those of plans at work
 --   m.take(field, new, json)      -- stores a version, unless a later one is known
 --   m.bury(field, version)        -- stores a tombstone
 --   m.remind(field)               -- indexes a known object, and marks a watched one, although nothing changed
@@ -75,7 +76,7 @@ local function mover(keys, at, kind, now, routes)
   local objects, owners, gone, log = keys[at + 1], keys[at + 2], keys[at + 3], keys[at + 4]
   local lanes, names, route = read_routes(keys, at + 4, routes, now)
   local seen = string.format('%.0f', now)
-  local priority, begun, acting = 0, 0, ''
+  local priority, begun, acting, watching = 0, 0, '', false
   local entries, others = {}, {}
   -- Collected, and written once by settle(): within one batch an object may be created, deleted and created again.
   local values, named, buried, changed_children = {}, {}, {}, {}
@@ -101,22 +102,27 @@ local function mover(keys, at, kind, now, routes)
     return other and other.watched and not other.gone and other or nil
   end
 
+  -- Names a version for the causes of marks. Of one uid there is one deletion, whatever version it is known by.
+  local function cause(field, e)
+    return kind .. '/' .. field .. '@' .. (e.gone and e.uid or string.format('%.0f', e.version))
+  end
+
   -- Marks the object of this key, if it has this uid (nil: any). Returns 1, or 0 if there is no such object.
-  local function mark_other(key, uid)
+  local function mark_other(key, uid, because)
     if key == '-' or key == acting then
       return 0
     end
     local other = watched_other(key)
     if other and other.lanes[1] and (not uid or other.uid == uid) then
-      mark(other.lanes[1], key, now, priority, false)
+      mark(other.lanes[1], key, now, priority, false, because)
       return 1
     end
     return 0
   end
 
   -- Returns how many objects were marked.
-  local function mark_concerned(e)
-    return mark_other(e.owner_key, e.owner) + mark_other(e.refers_to, nil)
+  local function mark_concerned(e, because)
+    return mark_other(e.owner_key, e.owner, because) + mark_other(e.refers_to, nil, because)
   end
 
   -- The child of this owner ('-': of none) is stored, or leaves it.
@@ -142,7 +148,7 @@ local function mover(keys, at, kind, now, routes)
     end
   end
 
-  local function mark_self(field, old, new)
+  local function mark_self(field, old, new, because)
     local key = kind .. '/' .. field
     local same = old and old.uid == new.uid and old.gone == new.gone and old.watched == new.watched
     local edited = not same or old.generation ~= new.generation
@@ -153,8 +159,18 @@ local function mover(keys, at, kind, now, routes)
           mark(into, key, now, priority, true)
         end
       elseif key ~= acting or (same and edited) then
-        mark(into, key, now, priority, edited or deleting)
+        local news = edited or deleting
+        mark(into, key, now, priority, news, not news and because or nil)
       end
+    end
+  end
+
+  -- Withdraws the mark of a plan's change that a watch has stored already.
+  local function withdraw_mark(field, old, new)
+    local its = route(string.match(acting, '^[^/]*'))
+    local same = old.uid == new.uid and old.gone == new.gone and (old.gone or old.version == new.version)
+    if same and its and its.lanes[1] then
+      withdraw(its.lanes[1], acting, cause(field, old))
     end
   end
 
@@ -208,6 +224,10 @@ local function mover(keys, at, kind, now, routes)
     acting = key
   end
 
+  function m.watching()
+    watching = true
+  end
+
   function m.outdated(e)
     return tonumber(e.seen) < begun
   end
@@ -215,6 +235,9 @@ local function mover(keys, at, kind, now, routes)
   function m.take(field, new, json)
     local old = entries[field] or nil
     if not supersedes(old, new) then
+      if acting ~= '' then
+        withdraw_mark(field, old, new)
+      end
       return
     end
     new.seen = seen
@@ -244,14 +267,15 @@ local function mover(keys, at, kind, now, routes)
     values[field] = value_of(new, json)
     entries[field] = new
     if old and (old.owner ~= new.owner or old.refers_to ~= new.refers_to) then
-      awaited = awaited + mark_concerned(old)
+      awaited = awaited + mark_concerned(old, nil)
     end
-    local marked = mark_concerned(new)
+    local because = watching and cause(field, new) or nil
+    local marked = mark_concerned(new, because)
     if old then
       awaited = awaited + marked
     end
     if new.watched or (old and old.watched) then
-      mark_self(field, old, new)
+      mark_self(field, old, new, because)
     end
   end
 

@@ -141,7 +141,9 @@ class _Run:
         self._plan = plan
         self._check = check
         self._began = actor.tracing.now()
-        self._effects = WriteThrough(actor.store, actor.notify, snapshot.ref.key, lambda: actor.under_way)
+        self._effects = WriteThrough(
+            actor.store, actor.notify, snapshot.ref.key, check, side_by_side=lambda: actor.under_way
+        )
         # References only: a stage may create a thousand objects.
         self._named = frozenset(ref for step in plan.steps if isinstance(step, PatchStatus) for ref in step.made)
         self._made: dict[Ref, Object] = {}

@@ -15,7 +15,7 @@ from tests.unit.scheduler.test_queue_properties import SETTINGS
 
 #: name -> (script, or shared part, that is changed; what stands there; what stands there instead)
 MUTANTS = {
-    "a change during a reconcile is forgotten": ("finish", "if dirty[i] == 1 or (i > ends[1]", "if (i > ends[1]"),
+    "a change during a reconcile is forgotten": ("finish", "if dirty[i] == 1 or caused(", "if caused("),
     "the dirty bit outlives the lease": ("finish", "write_many('SREM', of.dirty, clean)", ""),
     "the dirty bit is not set": ("mark", "write_many('SADD', into.dirty, dirty)", ""),
     "a lease is settled with any token": ("finish", "if holders[i] ~= ARGV[at + 1] then", "if false then"),
@@ -25,7 +25,7 @@ MUTANTS = {
     "an expired lease is no failure": ("sweep", "write_many('HSET', of.failures, failing)", ""),
     "an expired lease stays dirty": ("sweep", "write_many('SREM', of.dirty, keys)", ""),
     "a key that kills its holders never waits": ("sweep", "if wait > lease then", "if false then"),
-    "marking ignores leases": ("mark", "if leased[i] then\n        dirty", "if false then\n        dirty"),
+    "marking ignores leases": ("mark", "elseif leased[i] then\n        dirty", "elseif false then\n        dirty"),
     "marking again queues at the end": ("mark", "if sooner < tonumber(scores[i]) then", "if true then"),
     "marking again never overtakes": ("mark", "if sooner < tonumber(scores[i]) then", "if false then"),
     "priorities have no bound": ("mark", "math.max(-MOST_STEPS, math.min(MOST_STEPS, priority))", "priority"),
@@ -44,7 +44,7 @@ MUTANTS = {
     "virtual time stands still": ("claim", "'virtual', virtual, 'token'", "'virtual', 0, 'token'"),
     "idle namespaces are remembered for ever": ("claim", "'-inf', virtual)", "'-inf', 0)"),
     "a mark cuts a backoff short": ("mark", "and redis.call('ZSCORE', into.later, key) then", "and false then"),
-    "forgiving does nothing": ("mark", "forgive = forgive }", "forgive = false }"),
+    "forgiving does nothing": ("mark", "forgive = forgive, causes", "forgive = false, causes"),
     "forgiving ends the wait for what may still take effect": ("mark", "return failure, true", "return nil, false"),
     "forgiving keeps the wait": ("mark", "write_many('ZREM', into.later, awaited)", ""),
     "a failed key never comes back": ("finish", "write_many('ZADD', of.later, later)", ""),

@@ -112,7 +112,7 @@ async def test_versions_of_objects_and_whom_they_concern(store: ToldStore) -> No
 async def test_only_a_users_change_ends_a_backoff(store: ToldStore, fake_redis: Redis) -> None:
     client: Any = fake_redis
     work = key(SCALED_JOB, "work")
-    _, _, _, later, *_, failures, _ = store.rig.reconcile.keys.all()
+    later, failures = map(store.rig.reconcile.keys.of, ("later", "failures"))
     await store.apply(OWNER)
     changes: tuple[Object, ...] = (
         scaled_job("work", 2, status={"x": 1}),

@@ -132,7 +132,7 @@ async def test_more_readings_than_one_call_takes_are_handed_over_whole(
     await store_readings(readings, {leases[7].key: reading(200)}, lane)
     await poll.finish([(leases[4], Done())])
     for each in (lane, poll):
-        await client.hset(each.keys.all()[-1], mapping={"spread": 1, "notifications": 0})
+        await client.hset(each.keys.of("meta"), mapping={"spread": 1, "notifications": 0})
     measured = {lease.key: reading(100) for lease in leases}
     outcomes = [(lease, Requeue()) for lease in leases]
     stored, finished = await readings.hand_over(measured, lane, outcomes, poll, news=keys)

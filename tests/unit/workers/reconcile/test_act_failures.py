@@ -1,12 +1,15 @@
 """Plans when something refuses: the API server, the broker, or a lease that is lost."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
+from scheduler.queue import Done
 from tests.support.tables import cases, for_each
 from tests.unit.workers.acting import OWNER, ActorRig
 from workers.api.kinds import JOB, SCALED_JOB, TRIGGER_AUTHENTICATION, Ref, ref_of
+from workers.cache.store import ObjectVersion
 from workers.client.concurrency_limit import Bounds
 from workers.client.request_limiter import Priority, RequestLimiter, context_of
 from workers.decision.claims import ClaimOrder
@@ -385,6 +388,18 @@ async def test_effects_that_the_broker_did_not_take_are_offered_once_more(rig, m
         await rig.act(Together(rig.jobs(80)))
     created = [name for verb, name in rig.cluster.log if verb == "create"]
     assert sorted(await rig.children()) == sorted(created)
+
+
+@cases(("what was made under it does not", None, []), ("what it was lost after does", 1, [OWNER.key]))
+async def test_effects_mark_their_key_once_the_lease_is_lost(lost_after, marked, rig):
+    """Another process may have decided without them."""
+    await rig.store.apply(SCALED_JOB, [ObjectVersion(rig.owner)])
+    (lease,) = (await rig.lane.claim(1)).leases
+    rig.lost_after = lost_after
+    with suppress(LeaseLost):
+        await rig.act(*rig.jobs(4))
+    await rig.lane.finish([(lease, Done())])
+    assert set(await rig.claimed()) - {ref.key for ref in rig.cluster.objects if ref.kind == JOB} == set(marked)
 
 
 async def test_lists_of_users_are_kept_only_under_the_lease(rig):

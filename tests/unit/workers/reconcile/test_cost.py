@@ -22,7 +22,7 @@ from tests.unit.workers.clusters import MemoryCluster
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache import codec
-from workers.cache.store import ObjectVersion
+from workers.cache.store import ObjectVersion, Store
 from workers.reconcile.reconciler import Reconciler
 
 #: Packages whose calls are counted: those of libraries differ from version to version.
@@ -44,6 +44,25 @@ class TurningCluster(MemoryCluster):  # type: ignore[misc]
 
 
 _NOW = times.render(NOW)
+
+
+class QuickWatch(TurningCluster):
+    """Its watch shows each write before the writer has its answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store: Store | None = None
+
+    async def create(self, kind: Kind, body: Object) -> Any:
+        return await self._shown(kind, await super().create(kind, body))
+
+    async def patch(self, ref: Ref, *args: Any, **options: Any) -> Any:
+        return await self._shown(ref.kind, await super().patch(ref, *args, **options))
+
+    async def _shown(self, kind: Kind, body: Object) -> Object:
+        if self.store is not None:
+            await self.store.apply(kind, [ObjectVersion(body)], epoch=1)
+        return body
 
 
 @dataclass
@@ -128,6 +147,24 @@ async def test_a_run_of_a_schedule_costs_few_round_trips_bytes_and_calls(
             await running.settle(4)
         assert Counter(verb for verb, _ in cluster.log) == {"create": CRON_JOBS, "patch status": CRON_JOBS}
     _within(cost, CRON_JOBS, decisions=1, round_trips=0.3, sent=2100, decoded=1.1, calls=635)
+
+
+async def test_runs_that_a_watch_shows_before_their_worker_stores_them_cost_one_decision_each(
+    fake_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, cost, moment = QuickWatch(), Cost(), NOW
+    async with worker(fake_redis, cluster, clock=lambda: moment) as running:
+        bodies = [cluster.add(CRON_JOB, _cron_job(number)) for number in range(CRON_JOBS)]
+        await _filled(running, {JOB: [], POD: [], CRON_JOB: bodies})
+        await running.settle(4)
+        moment += timedelta(minutes=1)
+        await running.lanes["reconcile"].mark([ref_of(CRON_JOB, each).key for each in bodies])
+        cluster.log.clear()
+        cluster.store = running.store
+        with cost.counted(fake_redis, monkeypatch):
+            await running.settle(4)
+        assert Counter(verb for verb, _ in cluster.log) == {"create": CRON_JOBS, "patch status": CRON_JOBS}
+    _within(cost, CRON_JOBS, decisions=1)
 
 
 async def test_runs_that_end_when_the_next_ones_start_cost_one_decision_and_two_writes(
