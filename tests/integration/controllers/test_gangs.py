@@ -5,7 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
+from scheduler.keys import Keys
 from tests.integration.controllers.volcano_objects import (
     cluster_fixture,
     create,
@@ -23,6 +25,7 @@ from tests.support.conditions import eventually
 from tests.support.tables import cases
 from workers.api.kinds import NODE, POD, POD_GROUP, QUEUE, RESOURCE_QUOTA, VC_JOB, Object, Ref, ref_of
 from workers.api.references import GANG_GATE, GROUP_NAME
+from workers.cache.store import Store
 from workers.client.rest import Cluster
 from workers.errors import ClusterError
 
@@ -199,9 +202,16 @@ async def test_a_gang_starts_only_where_its_pods_may_go(cluster: Cluster, here: 
     assert all(pod["spec"].get("schedulingGates") for pod in await _pods(cluster, "five"))
 
 
-async def test_a_job_waits_while_its_node_is_cordoned(cluster: Cluster, here: Object) -> None:
+async def test_a_job_waits_while_its_node_is_cordoned(cluster: Cluster, broker: Redis, here: Object) -> None:
     node = Ref(NODE, "", here["nodeSelector"]["kubernetes.io/hostname"])
     await cluster.patch(node, {"spec": {"unschedulable": True}})
+    store = Store(broker, Keys("penstock"), {})
+
+    async def seen() -> bool:
+        known = await store.get(node)
+        return bool(known and known.body and known.body["spec"].get("unschedulable"))
+
+    await eventually(seen)
     spec = {"tasks": [task("work", "exec sleep 0.1", 2, pod=here)]}
     job = await cluster.create(VC_JOB, manifest(VC_JOB, spec, "picky"))
     await _waits(cluster, f"picky-{job['metadata']['uid']}", "there is a pod in the gang that no node takes")

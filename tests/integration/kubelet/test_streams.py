@@ -192,7 +192,8 @@ def test_attach_shows_what_is_printed_from_now_on_until_the_end(yard: Yard) -> N
     until(lambda: "tick" in yard.core.read_namespaced_pod_log("ticker", "default"), "the first line was printed")
     with yard.popen("attach", "ticker", "--quiet", stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"tick\n"
-        assert yard.kubectl("exec", "ticker", "--", "touch", "go")[0] == 0
+        # The container's end may end this command, too, before it is told that it is done.
+        yard.kubectl("exec", "ticker", "--", "touch", "go")
         assert process.stdout.read().endswith(b"end\n")
         assert process.wait(PATIENCE) == 0
 
@@ -245,7 +246,9 @@ def test_a_containers_terminal_has_a_size_and_takes_a_shells_input(yard: Yard) -
     shell.write_stdin("stty size; tty; echo $TERM\n")
     shell.write_stdin(f"trap '' HUP; {' '.join(command)} & \n exit 5\n")
     shell.run_forever(PATIENCE)
-    assert re.search(r"33 99\r\n/dev/\S+\r\nxterm\r\n", shell.read_all())
+    # The terminal shows what is typed ahead as it comes, also between the lines of a command's output.
+    seen = shell.read_all()
+    assert [line for line in (r"^33 99\r\n", r"^/dev/\S+\r\n", r"^xterm\r\n") if not re.search(line, seen, re.M)] == []
     shell.sock.shutdown()
     yard.shown("typist", "terminated")
     assert (

@@ -4,6 +4,7 @@ import asyncio
 import selectors
 import sys
 from collections.abc import Awaitable
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -100,7 +101,10 @@ async def test_a_command_makes_less_than_half_of_redis_py_s_calls(redis_url: str
 async def _calls(client: redis.Redis) -> int:
     """Returns how many functions of Python one command calls beside the event loop, on a connection that is open."""
     await client.ping()
-    calls, loop = 0, (str(Path(asyncio.__file__).parent), selectors.__file__)
+    # Before Python 3.11.3 redis-py takes another package's time-outs for asyncio's.
+    timeouts = find_spec("async_timeout")
+    loop = (str(Path(asyncio.__file__).parent), selectors.__file__, (timeouts and timeouts.origin) or "no file")
+    calls = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
