@@ -11,8 +11,9 @@ import redis.asyncio as redis
 from tests.benchmarks.harness import Figure
 from tests.benchmarks.stack import Stack
 
-#: Seconds after the last Job that count, too: watch and status follow it.
-TAIL = 1.5
+#: What follows the last Job counts, too, its status above all: until all processes together used less CPU than so many
+#: seconds in as many; and at most so many seconds.
+QUIET, WITHIN, MOST = 0.05, 1.5, 30.0
 
 
 async def broker_pid(client: redis.Redis) -> int:
@@ -43,13 +44,21 @@ class CpuUse:
 
     @asynccontextmanager
     async def of(self, pieces: int) -> AsyncIterator[None]:
-        """Counts what is used while open, and shortly after, for so many pieces."""
-        before = {name: seconds(pid) for name, pid in self.pids.items()}
+        """Counts what is used while open, and until the processes rest again, for so many pieces."""
+        before = self._now()
         yield
-        await asyncio.sleep(TAIL)
-        for name, pid in self.pids.items():
-            self.used[name] = self.used.get(name, 0.0) + seconds(pid) - before[name]
+        last = self._now()
+        for _ in range(round(MOST / WITHIN)):
+            await asyncio.sleep(WITHIN)
+            earlier, last = last, self._now()
+            if sum(last.values()) - sum(earlier.values()) < QUIET:
+                break
+        for name, used in last.items():
+            self.used[name] = self.used.get(name, 0.0) + used - before[name]
         self.pieces += pieces
+
+    def _now(self) -> dict[str, float]:
+        return {name: seconds(pid) for name, pid in self.pids.items()}
 
     def figures(self, group: str, piece: str, goal: str = "") -> list[Figure]:
         """Milliseconds for each piece: of every process, and of all together if there are several."""
