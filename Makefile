@@ -28,7 +28,7 @@ demo-events: $(STAMP)  ## signed webhooks, one Job per event, while parts are ki
 # The examples of property tests are those of the newest commit's day: a run can be repeated, and another day's draws
 # others. So does another number, and HYPOTHESIS_PROFILE=hunt, ten times as many.
 SEED   ?= $(or $(shell git log -1 --format=%ad --date=format:%Y%m%d 2>/dev/null),20261127)
-test: $(STAMP)  ## the test suite, two processes per core: make test ARGS="tests/unit -k beat"; ARGS="-n 0 --pdb" to debug
+test: $(STAMP)  ## the test suite, five processes on two cores: make test ARGS="tests/unit -k beat"; ARGS="-n 0 --pdb" to debug
 	$(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) $(ARGS)
 
 collected: $(STAMP)  ## import all tests, and compile them for the processes of a parallel run

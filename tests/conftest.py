@@ -105,8 +105,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> parallel.
 def pytest_xdist_auto_num_workers() -> int:
     if "://" in os.environ.get("PENSTOCK_TEST_REDIS", ""):
         return 0
-    # Half of the time tests wait for processes that they have started.
-    return 2 * (os.cpu_count() or 1)
+    # More than half of the time tests wait for processes that they have started.
+    return 5 * (os.cpu_count() or 1) // 2
 
 
 @pytest.fixture(autouse=True)

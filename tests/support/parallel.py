@@ -32,7 +32,11 @@ ALIKE = (
 #: Modules whose tests share nothing: each test goes to the next worker process that is free.
 APART = ("tests/chaos/test_house.py", "tests/chaos/test_claims.py", "tests/acceptance/test_left_behind.py")
 #: What takes long and waits for the processes it starts, the longest first.
-FIRST = (*TOGETHER, *(alike[0] for alike in ALIKE), "tests/chaos", "tests/integration/controllers", "tests/integration")
+FIRST = (
+    *(*TOGETHER, "tests/integration/test_standalone.py", *(alike[0] for alike in ALIKE)),
+    *("tests/integration/test_backlog_memory.py", "tests/upgrade", "tests/chaos"),
+    *("tests/integration/controllers", "tests/integration"),
+)
 
 
 def unit(nodeid: str) -> str:

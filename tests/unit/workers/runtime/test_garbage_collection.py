@@ -12,7 +12,7 @@ from workers.runtime import garbage_collection
 def collector() -> Iterator[None]:
     before = gc.get_threshold()
     yield
-    gc.unfreeze()
+    # What the process has frozen stays so, with what other tests have left (tests/conftest.py).
     gc.set_threshold(*before)
 
 
