@@ -18,6 +18,7 @@ import redis.asyncio as redis_async
 
 from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.benchmarks.worker import Worker, worker
+from tests.support.tables import cases
 from tests.unit.workers.clusters import MemoryCluster
 from workers.api import times
 from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, Ref, ref_of
@@ -132,10 +133,14 @@ async def test_a_job_for_an_item_costs_few_round_trips_bytes_and_calls(
     _within(cost, JOBS, round_trips=0.1, sent=1200, decoded=0.05, calls=100)
 
 
+@cases(
+    ("a watch that is late", TurningCluster, {"round_trips": 0.3, "sent": 2100, "decoded": 1.1, "calls": 635}),
+    ("a watch that is first", QuickWatch, {}),
+)
 async def test_a_run_of_a_schedule_costs_few_round_trips_bytes_and_calls(
-    fake_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
+    kind: type[TurningCluster], most: dict[str, float], fake_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster, cost, moment = TurningCluster(), Cost(), NOW
+    cluster, cost, moment = kind(), Cost(), NOW
     async with worker(fake_redis, cluster, clock=lambda: moment) as running:
         bodies = [cluster.add(CRON_JOB, _cron_job(number)) for number in range(CRON_JOBS)]
         await _filled(running, {JOB: [], POD: [], CRON_JOB: bodies})
@@ -143,28 +148,12 @@ async def test_a_run_of_a_schedule_costs_few_round_trips_bytes_and_calls(
         moment += timedelta(minutes=1)
         await running.lanes["reconcile"].mark([ref_of(CRON_JOB, each).key for each in bodies])
         cluster.log.clear()
+        if isinstance(cluster, QuickWatch):
+            cluster.store = running.store
         with cost.counted(fake_redis, monkeypatch):
             await running.settle(4)
         assert Counter(verb for verb, _ in cluster.log) == {"create": CRON_JOBS, "patch status": CRON_JOBS}
-    _within(cost, CRON_JOBS, decisions=1, round_trips=0.3, sent=2100, decoded=1.1, calls=635)
-
-
-async def test_runs_that_a_watch_shows_before_their_worker_stores_them_cost_one_decision_each(
-    fake_redis: redis_async.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster, cost, moment = QuickWatch(), Cost(), NOW
-    async with worker(fake_redis, cluster, clock=lambda: moment) as running:
-        bodies = [cluster.add(CRON_JOB, _cron_job(number)) for number in range(CRON_JOBS)]
-        await _filled(running, {JOB: [], POD: [], CRON_JOB: bodies})
-        await running.settle(4)
-        moment += timedelta(minutes=1)
-        await running.lanes["reconcile"].mark([ref_of(CRON_JOB, each).key for each in bodies])
-        cluster.log.clear()
-        cluster.store = running.store
-        with cost.counted(fake_redis, monkeypatch):
-            await running.settle(4)
-        assert Counter(verb for verb, _ in cluster.log) == {"create": CRON_JOBS, "patch status": CRON_JOBS}
-    _within(cost, CRON_JOBS, decisions=1)
+    _within(cost, CRON_JOBS, decisions=1, **most)
 
 
 async def test_runs_that_end_when_the_next_ones_start_cost_one_decision_and_two_writes(
