@@ -23,10 +23,9 @@ local function change_causes(of, keys, added, withdrawn)
     local key = keys[i]
     local token, lines = string.match(value or '', '^(%d+)(.*)$')
     if token and token == tokens[i] then
-      local left, known = {}, {}
+      local left = {}
       local function keep(cause)
-        if not known[cause] and not (withdrawn[key] and withdrawn[key][cause]) then
-          known[cause] = true
+        if not (withdrawn[key] and withdrawn[key][cause]) then
           left[#left + 1] = '\n' .. cause
         end
       end

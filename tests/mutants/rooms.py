@@ -84,6 +84,7 @@ ROOMS = (
             *(f"tests/unit/scheduler/test_{name}.py" for name in ("queue", "fairness", "last_runs", "scripts")),
             *(f"tests/unit/workers/test_{name}.py" for name in ("unreadable", "older_data")),
             "tests/unit/scheduler/test_format_check.py",
+            "tests/unit/workers/cache/test_withdrawn_marks.py",
         ),
     ),
     Room(
