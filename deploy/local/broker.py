@@ -28,6 +28,8 @@ NOTIFICATIONS = "Klshztg"
 #: Where a port is looked for: below those that systems give to outgoing connections, one of which could take a port of
 #: theirs before the server has it, and between two runs.
 _PORTS = range(12_000, 20_000)
+#: Not the generator that a program may have seeded: two of them would look for the same ports in the same order.
+_CHANCE = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def _free(port: int) -> int:
 
 def free_or_any(port: int) -> int:
     """Returns this port of 127.0.0.1 if it is one and free, else any free one."""
-    for each in (*([port] if port else ()), *random.sample(_PORTS, 50)):
+    for each in (*([port] if port else ()), *_CHANCE.sample(_PORTS, 50)):
         with suppress(OSError):
             return _free(each)
     return _free(0)

@@ -1,5 +1,6 @@
 """The embedded broker: loopback, a password, and data that outlives a kill."""
 
+import random
 import socket
 import subprocess
 import sys
@@ -99,6 +100,15 @@ def test_a_given_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
         holder.listen()
         with pytest.raises(OSError, match="in use"):
             broker.prepare(tmp_path, holder.getsockname()[1])
+
+
+def test_programs_that_seed_their_generators_alike_look_for_different_ports() -> None:
+    found = []
+    for _ in range(2):
+        random.seed(7)
+        # The first is free again: only another order of ports finds another one.
+        found.append([broker.free_or_any(0) for _ in range(4)])
+    assert found[0] != found[1]
 
 
 def test_a_port_is_none_that_an_outgoing_connection_may_get(tmp_path: Path) -> None:
