@@ -14,25 +14,26 @@ local function caused(value, token)
   return string.match(value or '', '^(%d+)\n') == token
 end
 
--- Adds causes and withdraws others. keys: leased or not. added: lists of causes by key; withdrawn: sets of causes by
--- key. Returns the keys whose added causes must count as marks.
-local function change_causes(of, keys, added, withdrawn)
+-- Adds causes and withdraws others. keys: leased or not. changes: by key, the list of causes `added` and the set of
+-- those `withdrawn`. Returns the keys whose added causes must count as marks.
+local function change_causes(of, keys, changes)
   local tokens = read_many('HMGET', of.leased, keys)
   local dirty, changed = {}, {}
   for i, value in ipairs(read_many('HMGET', of.causes, keys)) do
     local key = keys[i]
+    local change = changes[key]
     local token, lines = string.match(value or '', '^(%d+)(.*)$')
     if token and token == tokens[i] then
       local left = {}
       local function keep(cause)
-        if not (withdrawn[key] and withdrawn[key][cause]) then
+        if not change.withdrawn[cause] then
           left[#left + 1] = '\n' .. cause
         end
       end
       for cause in string.gmatch(lines, '[^\n]+') do
         keep(cause)
       end
-      for _, cause in ipairs(added[key] or {}) do
+      for _, cause in ipairs(change.added) do
         keep(cause)
       end
       if #left > MOST_CAUSES then
@@ -41,7 +42,7 @@ local function change_causes(of, keys, added, withdrawn)
         changed[#changed + 1] = key
         changed[#changed + 1] = token .. table.concat(left)
       end
-    elseif added[key] then
+    elseif #change.added > 0 then
       dirty[#dirty + 1] = key
     end
   end

@@ -36,8 +36,8 @@ local function lane(keys, offset)
     now = 0,
     news = {},
     marks = {},
-    withdrawing = {},
-    withdrawn = {},
+    changing = {},
+    changes = {},
   }
 end
 
@@ -62,13 +62,18 @@ local function mark(into, key, now_us, priority, forgive, cause)
   end
 end
 
+-- Returns what changes in the causes of a key (causes.lua).
+local function change_of(into, key)
+  if not into.changes[key] then
+    into.changes[key] = { added = {}, withdrawn = {} }
+    table.insert(into.changing, key)
+  end
+  return into.changes[key]
+end
+
 -- Withdraws a cause: the key's holder has made the change, and has stored it now.
 local function withdraw(into, key, cause)
-  if not into.withdrawn[key] then
-    into.withdrawn[key] = {}
-    table.insert(into.withdrawing, key)
-  end
-  into.withdrawn[key][cause] = true
+  change_of(into, key).withdrawn[cause] = true
 end
 
 -- Returns what a forgiven key keeps of its failures, nil for nothing, and whether its wait goes on.
@@ -128,7 +133,6 @@ local function settle(into, slots)
   local meta = redis.call('HMGET', into.meta, 'virtual', 'notifications', 'opens', 'spread', 'repairs')
   local keys = into.news
   local newly = 0
-  local changing, added = into.withdrawing, {}
   local dirty = {}
   if #keys > 0 then
     local leased = read_many('HMGET', into.leased, keys)
@@ -150,10 +154,7 @@ local function settle(into, slots)
         end
       end
       if leased[i] and mark.causes then
-        added[key] = mark.causes
-        if not into.withdrawn[key] then
-          changing[#changing + 1] = key
-        end
+        change_of(into, key).added = mark.causes
       elseif leased[i] then
         dirty[#dirty + 1] = key
       elseif scores[i] then
@@ -193,10 +194,10 @@ local function settle(into, slots)
     write_many('ZREM', into.later, awaited)
     into.news, into.marks = {}, {}
   end
-  for _, key in ipairs(#changing > 0 and change_causes(into, changing, added, into.withdrawn) or {}) do
+  for _, key in ipairs(change_causes(into, into.changing, into.changes)) do
     dirty[#dirty + 1] = key
   end
   write_many('SADD', into.dirty, dirty)
-  into.withdrawing, into.withdrawn = {}, {}
+  into.changing, into.changes = {}, {}
   return newly, notifications_missing(into, slots, number(meta[2]), number(meta[3]), number(meta[4]), number(meta[5]))
 end

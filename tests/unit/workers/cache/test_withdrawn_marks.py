@@ -147,6 +147,12 @@ async def test_another_plan_withdraws_nothing(plans: Plans) -> None:
     assert await plans.decided_again()
 
 
+async def test_a_plan_without_a_lease_withdraws_nothing_and_marks_nothing_by_it(plans: Plans) -> None:
+    for _ in range(2):
+        await plans.made(child("a", 10), by=OTHER)
+    assert OTHER.encode() not in await plans.rig.client.smembers(plans.rig.reconcile.keys.of("dirty"))  # type: ignore[misc]
+
+
 async def test_a_mark_without_a_cause_stays(plans: Plans) -> None:
     await plans.watched(child("a", 10))
     await plans.rig.reconcile.mark([WORK])
