@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 from workers.api.kinds import Kind
 from workers.cache import codec
@@ -36,19 +37,36 @@ class DecodeCache:
         self._kept: OrderedDict[tuple[str, bytes], tuple[bytes, CachedObject]] = OrderedDict()
         self._largest = size // 4
         self._size = self._room = size
-        self._moments: TurnCache[Read, int] = TurnCache(READS)
+        #: When a read was, and the first of its values.
+        self._moments: TurnCache[Read, tuple[int, tuple[str, bytes]]] = TurnCache(READS)
 
     def moment(self, read: Read) -> int | None:
-        """Returns when this was read last (µs, broker's clock); None unless all its values could be kept."""
-        return self._moments.used(read)
+        """Returns when this was read last (µs, broker's clock); None unless all its values are likely to be kept."""
+        if (found := self._moments.used(read)) is None:
+            return None
+        moment, first = found
+        if first in self._kept:
+            return moment
+        self.forget(read)
+        return None
 
-    def was_read(self, read: Read, values: Sequence[bytes], moment: int) -> None:
-        """Remembers when this was read, unless its values are too large to be kept side by side."""
-        sizes = [len(value) for value in values]
-        if sum(sizes) > self._size or max(sizes, default=0) > self._largest:
+    def was_read(self, read: Read, answer: Sequence[Any], moment: int) -> None:
+        """Remembers when this was read, unless its values are too large to be kept side by side.
+
+        answer: of `observe` (workers/lua/observe.lua): the object's value or None, and its children by kind.
+        """
+        sizes = [len(value) for flat in answer[1:] for value in flat[3::2]]
+        sizes.append(len(answer[0] or b""))
+        # The values are used in this order, so that what was used first goes first.
+        first = read[1], read[0].encode()
+        for kind_id, (_, _, *flat) in zip(read[2:], answer[1:], strict=True):
+            if flat:
+                first = kind_id, flat[0]
+                break
+        if first in self._kept and sum(sizes) <= self._size and max(sizes) <= self._largest:
+            self._moments.keep(read, (moment, first))
+        else:
             self.forget(read)
-            return
-        self._moments.keep(read, moment)
 
     def forget(self, read: Read) -> None:
         """Lets the next read of this get all values."""

@@ -609,14 +609,15 @@ class Store:
         keys = [self.keys.keys.generation, self.keys.freshness]
         for kind_id in kinds:
             keys += [self.keys.objects(kind_id), self.keys.owners(kind_id), self.keys.child_log(kind_id)]
-        answers: list[Observation] = []
+        answers: dict[int, Observation] = {}
         now = 0
         ages: dict[str, float | None] = dict.fromkeys(kinds, 0.0)
         reads: list[Read] = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
-        while kinds and (len(answers) < len(wanted) or not now):
+        left = list(range(len(reads)))
+        while kinds and (left or not now):
             args: list[Arg] = [self._now(), ANSWER, len(kinds), *kinds]
             # As they were when it was asked: meanwhile another call may make the cache forget them.
-            asked = reads[len(answers) :]
+            asked = [reads[place] for place in left]
             moments = [self._decoded.moment(read) for read in asked]
             before = [self._children.known(read, read[2:], self._last_now) for read in asked]
             for read, since, known in zip(asked, moments, before, strict=True):
@@ -628,24 +629,24 @@ class Store:
             self._last_now = int(moment)
             for kind_id, value in zip(kinds, fresh, strict=True):
                 ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
-            for answer, since, known in zip(found, moments, before, strict=False):
-                place = len(answers)
+            again = []
+            for place, answer, since, known in zip(left, found, moments, before, strict=False):
                 read = reads[place]
                 try:
-                    one = self._observation(
+                    answers[place] = self._observation(
                         wanted[place], read, answer, known, heads=since is not None, now=int(moment)
                     )
-                    answers.append(one)
                 except NotKept:
-                    # All of it is read again, at the price of one more round trip.
+                    # All of it is read again, with the others of which this is so.
                     self._decoded.forget(read)
                     self._children.forget(read, *read[2:])
-                    break
-                values = [answer[0] or b"", *(value for flat in answer[1:] for value in flat[3::2])]
-                self._decoded.was_read(read, values, int(moment))
+                    again.append(place)
+                else:
+                    self._decoded.was_read(read, answer, int(moment))
+            left = again + left[len(found) :]
         # What cannot be read makes its kind unknown: an object that is left out must not look deleted.
         ages |= dict.fromkeys(await self._set_unreadable_aside(), None)
-        return now, ages, answers
+        return now, ages, [answers[place] for place in range(len(wanted))]
 
     def _decode(self, kind: Kind, name: bytes, value: bytes | None, *, keep: bool = True) -> CachedObject | None:
         """Decodes a value; None for no value, and for one that cannot be read, which is noted. keep: in the cache."""

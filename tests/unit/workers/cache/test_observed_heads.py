@@ -14,7 +14,7 @@ from scheduler.keys import Keys
 from scheduler.scripts import Script, load
 from tests.support.tables import cases
 from tests.unit.workers.objects import job, scaled_job
-from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
+from workers.api.kinds import JOB, SCALED_JOB, Kind, Object, ref_of
 from workers.cache import store as store_module
 from workers.cache.decode_cache import DecodeCache
 from workers.cache.store import ObjectVersion, Observation, ObserveRequest, Store, StoreLost
@@ -192,21 +192,43 @@ async def test_of_what_was_kept_only_the_head_is_sent(stores: Stores, answers: l
     assert len(answers[2][0][0]) < 60 < len(answers[0][0][0])
 
 
-async def test_a_value_that_is_not_kept_any_more_is_read_again(stores: Stores, answers: list[Any]) -> None:
-    await stores.step("put", "a", 0)
+async def test_what_is_not_kept_any_more_is_asked_for_whole_at_once(stores: Stores, answers: list[Any]) -> None:
+    for name in NAMES:
+        await stores.step("put", name, 0)
     await stores.observed(stores.store)
     stores.store._decoded._kept.clear()
-    await stores.compare()
-    heads, whole = map(_sizes, answers[1:3])
-    assert heads[b"default/a"] < 60 < whole[b"default/a"]
+    await stores.observed(stores.store)
+    first, second = map(_sizes, answers)
+    assert first == second
+
+
+def forget(stores: Stores, *fields: tuple[Kind, str]) -> None:
+    """Makes the process keep these values no longer, but those that were read before them."""
+    for kind, name in fields:
+        del stores.store._decoded._kept[kind.id, f"default/{name}".encode()]
+
+
+async def test_values_that_are_not_kept_any_more_are_read_again_all_at_once(stores: Stores, answers: list[Any]) -> None:
+    for number, (first, second) in enumerate((("a", "b"), ("c", "d"))):
+        await stores.step("put", first, number)
+        await stores.step("put", second, number)
+    await stores.observed(stores.store)
+    forget(stores, (JOB, "b"), (JOB, "d"))
+    observed = await stores.observed(stores.store)
+    assert len(answers) == 3, "the objects once, and once more those of which a value is missing"
+    _, heads, whole = answers
+    assert [len(heads), len(whole)] == [3, 2]
+    assert min(_sizes(whole).values()) > 60 > max(_sizes(heads).values())
+    assert observed == await stores.observed(stores.another())
 
 
 async def test_what_two_calls_read_at_once_and_is_not_kept_any_more_is_no_garbage(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await stores.step("put", "a", 0)
+    await stores.step("put", "b", 0)
     await stores.observed(stores.store)
-    stores.store._decoded._kept.clear()
+    forget(stores, (JOB, "b"))
     script, asked = store_module._SCRIPTS["observe"], asyncio.Barrier(2)
 
     async def call(*args: Any) -> Any:
