@@ -11,9 +11,17 @@ from workers.runtime.leases import LeaseLost, Notify
 BATCH = 64
 
 
-#: Plans side by side from which on their effects wait for each other, and the seconds for which they do. A plan that
-#: is alone may be one of a chain, each of which waits for the one before.
-MANY, PAUSE = 8, 0.005
+#: Plans side by side from which on their effects wait for each other. A plan that is alone may be one of a chain, each
+#: of which waits for the one before.
+MANY = 8
+#: Seconds for which they wait: at least, for each plan, and at most. Of a thousand plans most wait for the API server
+#: far longer, and round trips to the broker that they share take nothing from it.
+PAUSE, FOR_EACH, LONGEST = 0.005, 0.0001, 0.05
+
+
+def pause(plans: int) -> float:
+    """Returns the seconds that effects wait for those of further plans. plans: at work side by side."""
+    return min(max(PAUSE, plans * FOR_EACH), LONGEST) if plans >= MANY else 0.0
 
 
 class WriteThrough:
@@ -50,8 +58,9 @@ class WriteThrough:
         while self._waiting:
             kind, waiting = self._waiting.popitem()
             try:
-                pause = PAUSE if self._side_by_side() >= MANY else 0.0
-                notifications = await self._store.write_through(kind, waiting, self._holder(), pause=pause)
+                notifications = await self._store.write_through(
+                    kind, waiting, self._holder(), pause=pause(self._side_by_side())
+                )
             except BaseException:
                 self._waiting.setdefault(kind, []).extend(waiting)
                 raise
