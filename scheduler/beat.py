@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 #: Longest pause between two ticks, seconds. A key that is booked while the beat sleeps, for a moment before its next
 #: tick, is late by as much; schedules, and polls of at least a second, are booked longer ahead.
 LONGEST_SLEEP = 0.5
+#: Shortest pause: keys that are due one after another, such as those that a full namespace sent away, do not cost one
+#: tick each.
+SHORTEST_SLEEP = 0.02
 
 #: Seconds between two looks at the format of the broker's data.
 FORMAT_CHECK = 1.0
@@ -118,7 +121,7 @@ class Scheduler(celery.beat.Scheduler):  # type: ignore[misc]
         if self._trouble:
             log.info("the broker is back")
         self._trouble = None
-        return max(sleep, 0.0)
+        return max(sleep, SHORTEST_SLEEP)
 
     def _check_format(self) -> None:
         now = time.monotonic()

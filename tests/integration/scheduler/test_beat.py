@@ -132,6 +132,18 @@ def test_a_tick_moves_ten_thousand_due_keys_and_rings_no_more_bells_than_there_a
     assert broker.llen("bells") == 16
 
 
+def test_keys_that_are_due_one_after_another_do_not_cost_a_tick_each(
+    broker: redis.Redis, start_beat: Beats, clock: Clock
+) -> None:
+    for number in range(100):
+        book(broker, f"jobs.batch/default/{number}", at=NOON + 2000 * number)
+    scheduler, ticks = start_beat(), 0
+    while broker.zcard(LATER):
+        clock.forward(seconds=scheduler.tick())
+        ticks += 1
+    assert ticks <= 12
+
+
 def test_beats_side_by_side_emit_each_run_once(
     start_beat: Beats, clock: Clock, emitted: Callable[[], list[str]]
 ) -> None:
