@@ -1,8 +1,8 @@
 """CPU time of processes: what a piece of work costs, which a busy machine changes little, unlike how long it takes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import psutil
@@ -14,6 +14,7 @@ from tests.benchmarks.stack import Stack
 #: What follows the last Job counts, too, its status above all: until all processes together used less CPU than so many
 #: seconds in as many; and at most so many seconds.
 QUIET, WITHIN, MOST = 0.05, 1.5, 30.0
+BROKER = "broker"
 
 
 async def broker_pid(client: redis.Redis) -> int:
@@ -40,7 +41,7 @@ class CpuUse:
     async def of_stack(cls, running: Stack) -> "CpuUse":
         """All processes of this Penstock, and its broker; neither the API server nor the benchmark."""
         async with redis.Redis.from_url(running.broker) as client:
-            return cls({**running.pids, "broker": await broker_pid(client)})
+            return cls({**running.pids, BROKER: await broker_pid(client)})
 
     @asynccontextmanager
     async def of(self, pieces: int) -> AsyncIterator[None]:
@@ -56,6 +57,23 @@ class CpuUse:
         for name, used in last.items():
             self.used[name] = self.used.get(name, 0.0) + used - before[name]
         self.pieces += pieces
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Stops the processes while open, so that they do nothing; the broker goes on."""
+        stopped = [psutil.Process(pid) for name, pid in self.pids.items() if name != BROKER]
+        for process in stopped:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in stopped:
+                process.resume()
+
+    def forget(self) -> None:
+        """Begins the count anew."""
+        self.used.clear()
+        self.pieces = 0
 
     def _now(self) -> dict[str, float]:
         return {name: seconds(pid) for name, pid in self.pids.items()}

@@ -1,8 +1,9 @@
 """Many CronJobs due on the same minute: how late their Jobs are.
 
-Next to a bare client that begins to post the same Jobs to the same API server, as many in flight, when the minute
-begins. It writes half as much: a CronJob's status is written after its Job was. Where KUBE_CONTROLLER_MANAGER names the
-binary of kube-controller-manager, its CronJobs do the same on a real server, next to the same client.
+Next to a bare client that begins to make the same writes to the same API server, as many in flight, when the minute
+begins: each Job, then the status of its CronJob. A worker alone keeps the CronJobs of a real server in its memory, and
+the client beside it posts Jobs alone. Where KUBE_CONTROLLER_MANAGER names the binary of kube-controller-manager, its
+CronJobs do the same on a real server, next to the same client.
 
 BENCH_CRONJOBS ("100" or "100,500") shortens a run: all processes must store all CronJobs before their minute.
 """
@@ -29,7 +30,7 @@ from tests.benchmarks.worker import Worker, worker
 from tests.support import kube
 from tests.support.bookings import book
 from workers.api import times
-from workers.api.kinds import CRON_JOB, JOB, POD, SCHEDULED_JOB, Kind, Object, ref_of
+from workers.api.kinds import CRON_JOB, JOB, POD, SCHEDULED_JOB, Kind, Object, Ref, ref_of
 from workers.client.rest import Cluster
 
 COUNTS = tuple(int(count) for count in os.environ.get("BENCH_CRONJOBS", "1000,10000").split(","))
@@ -98,21 +99,37 @@ def _is_old() -> bool:
 
 def _cron_job(kind: Kind, number: int, schedule: str, created: datetime) -> Object:
     spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": TEMPLATE}}}
-    return body(kind, f"nightly-{number}", {"creationTimestamp": times.render(created)}, spec=spec)
+    return body(kind, _name(number), {"creationTimestamp": times.render(created)}, spec=spec)
 
 
-async def _bare(cluster: Cluster, count: int, name: str) -> list[float]:
-    """Jobs like those of the CronJobs, posted by nothing but a loop; how long after its beginning each was there."""
+async def _bare(cluster: Cluster, count: int, name: str, of: Kind | None) -> list[float]:
+    """The writes of the CronJobs by nothing but a loop; how long after its beginning each Job was there.
+
+    of: the kind of the CronJobs, whose statuses are written too; None where the server does not have them.
+    """
     delays: list[float] = []
+    status = (await cluster.get(_ref(of, 0)))["status"] if of else {}
     started = perf_counter()
 
-    async def post(number: int) -> None:
+    async def write(number: int) -> None:
         made = body(JOB, f"{name}-{number}", {"annotations": {"bench": name}}, spec={"template": TEMPLATE})
-        await cluster.create(JOB, made)
+        created = await cluster.create(JOB, made)
         delays.append(perf_counter() - started)
+        if of:
+            # As large as that of a run, and another.
+            active = [{**each, "uid": created["metadata"]["uid"]} for each in status["active"]]
+            await cluster.patch(_ref(of, number), {"status": {**status, "active": active}}, subresource="status")
 
-    await side_by_side(post, count)
+    await side_by_side(write, count)
     return delays
+
+
+def _ref(kind: Kind, number: int) -> Ref:
+    return Ref(kind, "default", _name(number))
+
+
+def _name(number: int) -> str:
+    return f"nightly-{number}"
 
 
 # --- a worker alone
@@ -151,7 +168,9 @@ async def _worker(which: str, count: int) -> list[Minute]:
             keys = [ref_of(CRON_JOB, each).key for each in bodies]
             for number in range(1 + ROUNDS):
                 ours = await _due(running, cluster, keys, clock)
-                minutes.append(Minute(ours, await _bare(server, count, f"bare-{number}")))
+                minutes.append(
+                    Minute(ours, await _bare(server, count, f"bare-{number}", None if unknown else CRON_JOB))
+                )
     return minutes[1:]
 
 
@@ -188,14 +207,15 @@ async def _whole(which: str, kind: Kind, count: int) -> Minute:
     async with stack(which, cronjobs=kind == CRON_JOB) as running, redis.Redis.from_url(running.broker) as client:
         minute = await _stored_for_a_minute(running.cluster, kind, count)
         await _booked(client, count, minute)
-        return await _watched(running.cluster, count, minute, await CpuUse.of_stack(running))
+        return await _watched(running.cluster, kind, count, minute, await CpuUse.of_stack(running))
 
 
 async def _peer(peer: peers.Peer, count: int) -> Minute:
     """kube-controller-manager in the place of all processes."""
     async with server(REAL) as found, peers.running_controllers(peer, "cronjob", found) as cpu:
-        minute = await _stored_for_a_minute(found.cluster, BETA_CRON_JOB if _is_old() else CRON_JOB, count)
-        return await _watched(found.cluster, count, minute, cpu)
+        kind = BETA_CRON_JOB if _is_old() else CRON_JOB
+        minute = await _stored_for_a_minute(found.cluster, kind, count)
+        return await _watched(found.cluster, kind, count, minute, cpu)
 
 
 async def _stored_for_a_minute(cluster: Cluster, kind: Kind, count: int) -> datetime:
@@ -218,7 +238,7 @@ async def _booked(client: redis.Redis, count: int, minute: datetime) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _watched(cluster: Cluster, count: int, minute: datetime, cpu: CpuUse) -> Minute:
+async def _watched(cluster: Cluster, kind: Kind, count: int, minute: datetime, cpu: CpuUse) -> Minute:
     """Each Job's delay after the minute, as a watch shows it, then the bare client's."""
     # What waiting for the minute costs is no run's.
     await asyncio.sleep((minute - datetime.now(UTC)).total_seconds() - 1)
@@ -232,4 +252,6 @@ async def _watched(cluster: Cluster, count: int, minute: datetime, cpu: CpuUse) 
                     break
     if len(delays) != count:
         raise RuntimeError(f"only {len(delays)} of {count} Jobs were created")
-    return Minute(delays, await _bare(cluster, count, "bare"), cpu)
+    # Those that watch would answer each status that the bare client writes.
+    with cpu.standing_still():
+        return Minute(delays, await _bare(cluster, count, "bare", kind), cpu)

@@ -1,4 +1,4 @@
-"""A worker on an embedded API server, whose decisions are measured and whose writes are counted.
+"""A worker on an API server, whose decisions are measured and whose writes are counted.
 
 BENCH_PROFILE=1 prints where the time of its process goes.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from deploy.local import crd_installation
 from tests.benchmarks.harness import IN_FLIGHT
-from tests.benchmarks.stack import EMBEDDED, clients
+from tests.benchmarks.stack import clients
 from tests.benchmarks.worker import Worker, worker
 from workers.api import crds
 from workers.api.kinds import POD, QUEUE, Kind, Object, Ref, ref_of
@@ -101,7 +101,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Site:
-    """A worker on an embedded API server."""
+    """A worker on an API server."""
 
     server: Cluster
     cluster: Watched
@@ -130,12 +130,12 @@ class Notifications(asyncio.Queue[None]):
 
 
 @asynccontextmanager
-async def site(*without: Kind) -> AsyncIterator[Site]:
-    """A worker of its own. without: kinds that have no controller."""
+async def site(which: str, *without: Kind) -> AsyncIterator[Site]:
+    """A worker of its own, on a server of this sort. without: kinds that have no controller."""
     costs, notifications = Costs(), Notifications()
     known = registry.controllers("managed", cronjobs=False, volcano=True)
     controllers = costs.measured({id: each for id, each in known.items() if id not in {kind.id for kind in without}})
-    async with clients(EMBEDDED) as (server, client):
+    async with clients(which) as (server, client):
         await crd_installation.install(server, crds.all_crds(volcano=True))
         await default_queues.establish(server)
         cluster = Watched(server)

@@ -113,6 +113,11 @@ class Timed(RoutedCluster):
             raise RuntimeError(f"{len(self.created)} instead of {wanted} Jobs were created")
         return [moment for moment, _ in self.created]
 
+    def took(self, wanted: int) -> float:
+        """Returns the seconds from the first Job to the last. Raises RuntimeError unless they are this many."""
+        moments = self.moments(wanted)
+        return moments[-1] - moments[0]
+
 
 @asynccontextmanager
 async def stack(

@@ -24,7 +24,7 @@ import orjson
 from tests.benchmarks.harness import IN_FLIGHT, Figure, compared, side_by_side
 from tests.benchmarks.manifests import TEMPLATE, body, succeeded
 from tests.benchmarks.site import Site, ending, site, until
-from tests.benchmarks.stack import EMBEDDED
+from tests.benchmarks.stack import servers
 from tests.unit.controllers.factories import NOW
 from tests.unit.controllers.volcano.podgroup import gangs
 from workers.api import times
@@ -42,10 +42,13 @@ _POD = {"spec": {**TEMPLATE["spec"], "containers": [_CONTAINER]}}
 
 
 async def figures() -> list[Figure]:
-    found = [*_rounds(), *await _jobs()]
-    for length in CHAINS:
-        found += await _flow("a chain", [_chain(number) for number in range(length)])
-    return found + await _flow("a fan", [_fan(number) for number in range(ENTRIES)])
+    found = _rounds()
+    for which in servers():
+        found += await _jobs(which)
+        for length in CHAINS:
+            found += await _flow(which, "a chain", [_chain(number) for number in range(length)])
+        found += await _flow(which, "a fan", [_fan(number) for number in range(ENTRIES)])
+    return found
 
 
 # --- many waiting gangs
@@ -74,8 +77,8 @@ def _rounds() -> list[Figure]:
 # --- many Jobs
 
 
-async def _jobs() -> list[Figure]:
-    async with site() as running:
+async def _jobs(which: str) -> list[Figure]:
+    async with site(which) as running:
         done, phases = asyncio.Event(), dict[str, str]()
 
         def written(kind: Kind, made: Object) -> None:
@@ -93,7 +96,7 @@ async def _jobs() -> list[Figure]:
         seconds, used = perf_counter() - started, process_time() - used
         last = await running.server.get(Ref(VC_JOB, "default", "work-0"))
         bare = await _bare_jobs(running, last["status"])
-    return _job_figures(running, seconds, used, bare)
+    return _job_figures(which, running, seconds, used, bare)
 
 
 _STATUS = {"subresource": "status"}
@@ -125,8 +128,8 @@ async def _bare_jobs(running: Site, status: Object) -> float:
     return await side_by_side(write, JOBS)
 
 
-def _job_figures(running: Site, seconds: float, used: float, bare: float) -> list[Figure]:
-    group = f"{JOBS:,} Volcano Jobs of {PODS} pods through one queue, {EMBEDDED}, worker alone"
+def _job_figures(which: str, running: Site, seconds: float, used: float, bare: float) -> list[Figure]:
+    group = f"{JOBS:,} Volcano Jobs of {PODS} pods through one queue, {which}, worker alone"
     pods, costs = JOBS * PODS, running.costs
     writes = sum(running.cluster.writes.values())
     syncs = sum(map(len, costs.spent.values()))
@@ -160,9 +163,9 @@ def _fan(number: int) -> tuple[int, ...]:
     return (0,) if number else ()
 
 
-async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
+async def _flow(which: str, shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
     """targets: of each entry, the numbers of those it waits for."""
-    async with site(VC_JOB) as running:
+    async with site(which, VC_JOB) as running:
         done, waiting = asyncio.Event(), asyncio.Queue[Ref]()
         last: Object = {}
 
@@ -183,7 +186,7 @@ async def _flow(shape: str, targets: Sequence[tuple[int, ...]]) -> list[Figure]:
             await until(running, done)
         seconds, used = perf_counter() - started, process_time() - used
         bare = await _bare_flow(running, len(entries), 1 if shape == "a chain" else IN_FLIGHT)
-    group = f"a flow of {len(entries):,} entries, {shape}, {EMBEDDED}, worker alone"
+    group = f"a flow of {len(entries):,} entries, {shape}, {which}, worker alone"
     return _flow_figures(group, running, len(entries), seconds, used, bare)
 
 
