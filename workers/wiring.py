@@ -18,6 +18,7 @@ from scheduler.keys import Keys
 from scheduler.queue import Lane, RetryBackoff
 from workers.api.kinds import Kind
 from workers.api.references import REFERENCES
+from workers.cache import decode_cache
 from workers.cache.store import Store
 from workers.cancellation import cancelled
 from workers.client.request_limiter import Priority, requests
@@ -88,9 +89,16 @@ def lanes_of(controllers: Mapping[str, Controller], lanes: Mapping[str, Lane]) -
 
 
 def store_of(
-    client: redis.Redis, keys: Keys, lanes: Mapping[str, Lane], controllers: Mapping[str, Controller]
+    client: redis.Redis,
+    keys: Keys,
+    lanes: Mapping[str, Lane],
+    controllers: Mapping[str, Controller],
+    kept: int = decode_cache.SIZE,
 ) -> Store:
-    """Returns the store for these controllers; all processes that write to one must know the same controllers."""
+    """Returns the store for these controllers; all processes that write to one must know the same controllers.
+
+    kept: bytes of values whose decoded objects stay in memory.
+    """
     return Store(
         client,
         keys,
@@ -102,6 +110,7 @@ def store_of(
             for controller in controllers.values()
             for kind in (*controller.referrers, *controller.peers)
         },
+        kept=kept,
     )
 
 
@@ -112,12 +121,13 @@ async def broker_services(
     *,
     notify: Notify | None = None,
     sweep_every: float = 1.0,
+    kept: int = decode_cache.SIZE,
 ) -> AsyncIterator[BrokerServices]:
     """Opens the broker's services, and ends this process when it may no longer work on the broker's data.
 
     controllers: by kind id. A process that writes to the store must know them: they determine the keys it marks.
     notify: sends notifications for lanes, to Celery workers if None. sweep_every: seconds between two sweeps by a
-    consumer.
+    consumer. kept: bytes of the store's values whose decoded objects stay in memory.
 
     Raises penstock._broker_format.FormatRefused if this release does not read the broker's data, or a restore has not
     ended; at the end if that was found out meanwhile.
@@ -154,7 +164,7 @@ async def broker_services(
             settings=settings,
             client=client,
             lanes=lanes,
-            store=store_of(client, keys, lanes, controllers),
+            store=store_of(client, keys, lanes, controllers, kept),
             readings=Readings(client, keys),
             orders=ClaimOrders(client, keys),
             notify=notify,

@@ -15,6 +15,7 @@ import uvloop
 from deploy.processes import until_signal, watch
 from scalers.polling.poll_worker import poll_consumer
 from workers import wiring
+from workers.cache.decode_cache import SIZE_OF_POLLED
 from workers.cancellation import cancelled
 from workers.controllers import registry
 from workers.decision.followed_kinds import followed
@@ -54,7 +55,9 @@ async def serve(settings: Settings, health: Health) -> None:
         stack.push_async_callback(client.aclose)
         notifier = InProcessNotifier(Notifier(client, settings.prefix).notify)
         parts = await stack.enter_async_context(
-            wiring.broker_services(settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY)
+            wiring.broker_services(
+                settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY, kept=SIZE_OF_POLLED
+            )
         )
         cluster = await wiring.connect(settings)
         stack.push_async_callback(cluster.close)

@@ -11,6 +11,8 @@ from workers.newest_entries import TurnCache
 
 #: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20
+#: Those of a process that polls: it needs each object again and again. More than it keeps it decodes for each poll.
+SIZE_OF_POLLED = 16 << 20
 #: Reads whose moments are remembered.
 READS = 20_000
 

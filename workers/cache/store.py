@@ -25,7 +25,7 @@ from scheduler.scripts import Arg, Script, load, readable
 from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.codec import ObjectVersion
-from workers.cache.decode_cache import DecodeCache, NotKept, Read
+from workers.cache.decode_cache import SIZE, DecodeCache, NotKept, Read
 from workers.cache.known_children import ChildrenCache, KnownChildren
 from workers.cache.staleness import Ages, age, older, require_fresh
 from workers.decision.snapshot import CachedObject
@@ -204,7 +204,8 @@ class Store:
     version that changes the store (also of children), further ones when an object is created, deleted, or changes
     generation or annotations. accepts: by kind id, True for objects we reconcile (default: all); others mark nothing.
     adopted: ids of the kinds whose unowned objects are indexed. references: by kind id, the object that one names.
-    clock: replaces the broker's clock, microseconds; for tests only.
+    kept: bytes of values whose decoded objects stay in memory. clock: replaces the broker's clock, microseconds; for
+    tests only.
 
     Every method raises redis.exceptions.RedisError when the broker refuses or cannot be reached; repeating is safe.
     """
@@ -219,6 +220,7 @@ class Store:
         adopted: Collection[str] = (),
         references: Mapping[str, Callable[[Object], Ref | None]] | None = None,
         tombstone: float = TOMBSTONE,
+        kept: int = SIZE,
         clock: Callable[[], int] | None = None,
     ) -> None:
         self.keys = StoreKeys(keys)
@@ -229,7 +231,7 @@ class Store:
         self._ties = dict(references or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
-        self._decoded = DecodeCache()
+        self._decoded = DecodeCache(kept)
         self._children = ChildrenCache()
         # The broker's clock in the last answer.
         self._last_now = 0

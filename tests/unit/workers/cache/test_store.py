@@ -12,6 +12,7 @@ from scheduler.queue import Done, Failed, Lane
 from tests.support.tables import cases, for_each
 from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref, ref_of
+from workers.cache import codec
 from workers.cache.decode_cache import DecodeCache
 from workers.cache.store import LeadershipLost, ObjectVersion, ObserveRequest, Store, StoreLost
 from workers.decision.snapshot import CachedObject
@@ -551,6 +552,24 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
         assert last.unowned == {}
         assert [one.entry is not None for one in (first, second, third, other, last)] == [True] * 3 + [False, True]
     assert read.count(b"default/a") == 2
+
+
+@cases(("as much as all objects take", 10_000, 0), ("less, and they are asked for in turn", 900, 10))
+async def test_of_objects_that_did_not_change_those_that_are_not_kept_are_decoded_again(
+    kept: int, decoded: int, rig: StoreRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.put(*(scaled_job(f"work-{number}", number + 1) for number in range(10)))
+    store, refs = Store(rig.client, Keys("test"), {}, kept=kept), [ref(SCALED_JOB, f"work-{n}") for n in range(10)]
+    first = await store.get_many(refs)
+    entry, again = codec.entry, []
+
+    def counted(of: Ref, value: bytes | None) -> CachedObject | None:
+        again.append(of)
+        return entry(of, value)
+
+    monkeypatch.setattr(codec, "entry", counted)
+    assert await store.get_many(refs) == first
+    assert len(again) == decoded
 
 
 async def test_children_that_did_not_change_are_neither_decoded_nor_looked_at_one_by_one(
