@@ -43,6 +43,8 @@ CPU_GOAL = "below 1.4"
 #: Before the minute: seconds until a fresh broker hands out keys, and CronJobs stored and booked a second anywhere.
 MARGIN, PACE = 20, 200
 MINUTE = timedelta(minutes=1)
+#: The names of the CronJobs that we, or a peer, run begin with this.
+OURS = "nightly"
 #: CronJobs that kube-controller-manager by default runs within the time of a watch (10 minutes).
 MOST_BY_DEFAULT = 2000
 #: The CronJobs of a server before 1.21, which we do not read.
@@ -97,15 +99,16 @@ def _is_old() -> bool:
     return kube.version(kube.assets()) < (1, 21)
 
 
-def _cron_job(kind: Kind, number: int, schedule: str, created: datetime) -> Object:
+def _cron_job(kind: Kind, name: str, schedule: str, created: datetime) -> Object:
     spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": TEMPLATE}}}
-    return body(kind, _name(number), {"creationTimestamp": times.render(created)}, spec=spec)
+    return body(kind, name, {"creationTimestamp": times.render(created)}, spec=spec)
 
 
-async def _bare(cluster: Cluster, count: int, name: str, of: Kind | None) -> list[float]:
+async def _bare(cluster: Cluster, count: int, name: str, of: Kind | None, owners: str = OURS) -> list[float]:
     """The writes of the CronJobs by nothing but a loop; how long after its beginning each Job was there.
 
-    of: the kind of the CronJobs, whose statuses are written too; None where the server does not have them.
+    of: the kind of the CronJobs, whose statuses are written too; None where the server does not have them. owners: how
+    their names begin.
     """
     delays: list[float] = []
     status = (await cluster.get(_ref(of, 0)))["status"] if of else {}
@@ -118,18 +121,15 @@ async def _bare(cluster: Cluster, count: int, name: str, of: Kind | None) -> lis
         if of:
             # As large as that of a run, and another.
             active = [{**each, "uid": created["metadata"]["uid"]} for each in status["active"]]
-            await cluster.patch(_ref(of, number), {"status": {**status, "active": active}}, subresource="status")
+            ref = _ref(of, number, owners)
+            await cluster.patch(ref, {"status": {**status, "active": active}}, subresource="status")
 
     await side_by_side(write, count)
     return delays
 
 
-def _ref(kind: Kind, number: int) -> Ref:
-    return Ref(kind, "default", _name(number))
-
-
-def _name(number: int) -> str:
-    return f"nightly-{number}"
+def _ref(kind: Kind, number: int, owners: str = OURS) -> Ref:
+    return Ref(kind, "default", f"{owners}-{number}")
 
 
 # --- a worker alone
@@ -165,21 +165,25 @@ async def _worker(which: str, count: int) -> list[Minute]:
             bodies = await _stored(cluster, CRON_JOB, count, "* * * * *", clock())
             await running.fill(CRON_JOB, bodies)
             await running.settle(NOTIFICATIONS)
+            # The worker has the statuses of its own in its store: written by another, they would be conflicts.
+            of = None if unknown else CRON_JOB
+            if of:
+                await _stored(cluster, of, count, "* * * * *", clock(), "others")
             keys = [ref_of(CRON_JOB, each).key for each in bodies]
             for number in range(1 + ROUNDS):
                 ours = await _due(running, cluster, keys, clock)
-                minutes.append(
-                    Minute(ours, await _bare(server, count, f"bare-{number}", None if unknown else CRON_JOB))
-                )
+                minutes.append(Minute(ours, await _bare(server, count, f"bare-{number}", of, "others")))
     return minutes[1:]
 
 
-async def _stored(cluster: Timed | Cluster, kind: Kind, count: int, schedule: str, created: datetime) -> list[Object]:
+async def _stored(
+    cluster: Timed | Cluster, kind: Kind, count: int, schedule: str, created: datetime, owners: str = OURS
+) -> list[Object]:
     """The CronJobs, as the cluster has them."""
     stored: list[Object] = []
 
     async def store(number: int) -> None:
-        stored.append(await cluster.create(kind, _cron_job(kind, number, schedule, created)))
+        stored.append(await cluster.create(kind, _cron_job(kind, f"{owners}-{number}", schedule, created)))
 
     await side_by_side(store, count)
     return stored
