@@ -31,7 +31,8 @@ from tests.benchmarks.manifests import TEMPLATE, body, scaled_job
 from tests.support.bookings import book
 from tests.support.stored_readings import store_readings
 from workers.api.kinds import CRON_JOB, JOB, POD, SCALED_JOB, Kind, Object, Ref
-from workers.cache.store import BATCH, ObjectVersion, ObserveRequest, Store
+from workers.cache.observations import ObserveRequest
+from workers.cache.store import BATCH, ObjectVersion, Store
 from workers.decision.snapshot import Reading, TriggerSample
 from workers.handoff.readings import Readings
 from workers.settings import Settings

@@ -10,8 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -25,9 +24,11 @@ from scheduler.scripts import Arg, Script, load, readable
 from workers.api.kinds import Kind, Object, Ref
 from workers.cache import codec
 from workers.cache.codec import ObjectVersion
-from workers.cache.decode_cache import SIZE, DecodeCache, NotKept, Read
-from workers.cache.known_children import ChildrenCache, KnownChildren
-from workers.cache.staleness import Ages, age, older, require_fresh
+from workers.cache.decode_cache import SIZE
+from workers.cache.observations import ObservationReader, Observations, ObserveRequest
+from workers.cache.staleness import Ages, require_fresh
+from workers.cache.store_keys import StoreKeys
+from workers.cache.stored_values import StoredValues
 from workers.decision.snapshot import CachedObject
 from workers.errors import PenstockError
 from workers.runtime.batcher import Batcher
@@ -37,11 +38,7 @@ __all__ = [
     "LeadershipLost",
     "Listing",
     "ObjectVersion",
-    "Observation",
-    "Observations",
-    "ObserveRequest",
     "Store",
-    "StoreKeys",
     "StoreLost",
 ]
 
@@ -51,8 +48,6 @@ log = logging.getLogger(__name__)
 BATCH = 200
 #: Objects of a relist in one `apply` call. Nothing waits for a relist, and others wait for the broker meanwhile.
 LISTED = 50
-#: Bytes of objects one answer carries, about.
-ANSWER = 8 << 20
 #: Bytes of values of a kind that one scan leaves to the next; the decoded objects take about five times as much.
 SCANNED = 16 << 20
 #: Seconds a tombstone is kept: longer than any late version of the object can be on its way.
@@ -60,15 +55,8 @@ TOMBSTONE = 600.0
 #: Calls of the script in one `touch`. Each deletes up to a hundred old tombstones; clusters delete fewer than a
 #: thousand objects of a kind in the second until the next.
 DELETIONS = 10
-#: Seconds that values which could not be read are kept.
-UNREADABLE = 7 * 24 * 3600
 
-_SCRIPTS = {
-    name: Script(load("workers", name), ours=True)
-    for name in ("apply", "begin", "absent", "touch", "observe", "changed")
-}
-#: One read: a field of the hash (or ``=<uid>`` for the children only), its kind, the kinds of its children.
-_Wanted = tuple[str, Kind, tuple[Kind, ...]]
+_SCRIPTS = {name: Script(load("workers", name), ours=True) for name in ("apply", "begin", "absent", "touch", "changed")}
 #: Effects of one plan: its key, and the versions that it made.
 _Effects = tuple[str, Sequence[ObjectVersion]]
 #: Keys and arguments of one call of a script.
@@ -110,93 +98,6 @@ class Applied:
     notifications: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ObserveRequest:
-    """One object to observe.
-
-    children: kinds of its children. unowned: kinds whose objects without a controller, in its namespace, are read too.
-    referrers: kinds whose objects may name it without being owned by it.
-    """
-
-    ref: Ref
-    children: tuple[Kind, ...] = ()
-    unowned: tuple[Kind, ...] = ()
-    referrers: tuple[Kind, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """An object (None: unknown to the store) and, by kind id, its children with tombstones.
-
-    unowned: by kind id, the living objects of its namespace that have no controller. referrers: by kind id, the living
-    objects that name it.
-    """
-
-    entry: CachedObject | None
-    children: Mapping[str, tuple[CachedObject, ...]]
-    unowned: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
-    referrers: Mapping[str, tuple[CachedObject, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Observations:
-    """Observations in the order of the requests, and the age of every kind in them.
-
-    now: microseconds, broker's clock. ages: as `workers.cache.staleness` has them.
-    """
-
-    now: int
-    ages: Ages
-    observations: tuple[Observation, ...]
-
-    def require_fresh(self, kinds: Iterable[Kind], limit: float) -> None:
-        """Raises `errors.Stale` naming the first kind whose age is unknown or above `limit` seconds."""
-        require_fresh(self.ages, kinds, limit)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreKeys:
-    """The names of the store's keys in the broker."""
-
-    keys: Keys
-
-    @property
-    def freshness(self) -> str:
-        """HASH kind id -> its reflector's progress (workers/lua/freshness.lua).
-
-        A channel of this name carries the ids of kinds whose freshness is to be proved, separated by spaces.
-        """
-        return f"{self.keys.tag}:freshness"
-
-    def objects(self, kind_id: str) -> str:
-        """HASH <namespace>/<name> -> header and object (workers/lua/entries.lua).
-
-        A channel of this name carries the fields that changed, one per line.
-        """
-        return f"{self.keys.tag}:objects:{kind_id}"
-
-    def owners(self, kind_id: str) -> str:
-        """ZSET, all scores 0, of '<owner uid> <namespace>/<name>': the index of children, unowned and referrers."""
-        return f"{self.keys.tag}:owners:{kind_id}"
-
-    def child_log(self, kind_id: str) -> str:
-        """STREAM of the members of `owners` that were stored, or left it: about the last 10,000, for two minutes."""
-        return f"{self.keys.tag}:childlog:{kind_id}"
-
-    def gone(self, kind_id: str) -> str:
-        """ZSET of tombstones by time of deletion."""
-        return f"{self.keys.tag}:gone:{kind_id}"
-
-    @property
-    def unreadable(self) -> str:
-        """HASH <kind id>/<namespace>/<name> -> a value of an objects hash that could not be read."""
-        return f"{self.keys.tag}:unreadable"
-
-    def listed(self, kind_id: str) -> str:
-        """SET of the fields that the relist in progress has named so far."""
-        return f"{self.keys.tag}:listed:{kind_id}"
-
-
 class Store:
     """The store in one broker.
 
@@ -231,10 +132,8 @@ class Store:
         self._ties = dict(references or {})
         self._tombstone = round(tombstone * 1e6)
         self._clock = clock
-        self._decoded = DecodeCache(kept)
-        self._children = ChildrenCache()
-        # The broker's clock in the last answer.
-        self._last_now = 0
+        self._values = StoredValues(client, self.keys, kept)
+        self._observations = ObservationReader(client, self.keys, self._values, self._now)
         # By kind id and field, what the last scan found, of kinds that are scanned again and again.
         self._scanned: dict[str, dict[bytes, tuple[bytes, CachedObject]]] = {}
         # By kind id, the number of reflectors' writes that this process knows: a lower one in the store reveals a loss.
@@ -245,8 +144,6 @@ class Store:
         self._effects = _EffectBatchers(self._write_effects)
         # Notifications of effects' round trips that no caller has taken over yet, by lane.
         self._owed: dict[str, int] = {}
-        # Values that could not be read, by kind and field, with the reason.
-        self._unreadable: dict[tuple[Kind, bytes], tuple[bytes, str]] = {}
         lanes = {lane.name: lane for lanes in self._watched.values() for lane in lanes}
         kinds = (
             f";{kind}={place},{','.join(lane.name for lane in lanes)}"
@@ -477,9 +374,10 @@ class Store:
             places_of[ref.kind.id].append(place)
         values = await readable(self._client, [self.keys.objects(kind_id) for kind_id in places_of], read)
         entries = [
-            self._decode(ref.kind, codec.field(ref).encode(), value) for ref, value in zip(refs, values, strict=True)
+            self._values.entry(ref.kind, codec.field(ref).encode(), value)
+            for ref, value in zip(refs, values, strict=True)
         ]
-        await self._set_unreadable_aside()
+        await self._values.set_unreadable_aside()
         return entries
 
     async def children(self, kind: Kind, owner_uid: str) -> tuple[CachedObject, ...]:
@@ -493,36 +391,14 @@ class Store:
 
         Raises `errors.Stale` if `limit` is given and one of the kinds is older (seconds) or unknown.
         """
-        _, ages, answers = await self._observe([(f"={uid}", kind, (kind,)) for kind, uid in owners])
+        _, ages, answers = await self._observations.read([(f"={uid}", kind, (kind,)) for kind, uid in owners])
         if limit is not None:
             require_fresh(ages, (kind for kind, _ in owners), limit)
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
     async def observe(self, requests: Sequence[ObserveRequest]) -> Observations:
         """Reads a batch of objects with all that the requests name; one round trip per `ANSWER` bytes."""
-        wanted = [(codec.field(request.ref), request.ref.kind, request.children) for request in requests]
-        # Unowned objects are read once for all requests of one namespace.
-        places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.unowned))
-        wanted += [(f"={codec.unowned_in(namespace)}", kind, (kind,)) for kind, namespace in places]
-        wanted += [(f"={codec.referrers_of(of.ref.key)}", kind, (kind,)) for of in requests for kind in of.referrers]
-        now, ages, found = await self._observe(wanted)
-        answers = iter(found)
-        own = [next(answers) for _ in requests]
-        unowned = {
-            (kind, namespace): tuple(entry for entry in next(answers).children[kind.id] if not entry.gone)
-            for kind, namespace in places
-        }
-        observations = (
-            replace(
-                answer,
-                unowned={kind.id: unowned[kind, of.ref.namespace] for kind in of.unowned},
-                referrers={kind.id: next(answers).children[kind.id] for kind in of.referrers},
-            )
-            if of.unowned or of.referrers
-            else answer
-            for of, answer in zip(requests, own, strict=True)
-        )
-        return Observations(now, ages, tuple(observations))
+        return await self._observations.observe(requests)
 
     async def scan(self, kind: Kind, *, again: bool = False) -> AsyncIterator[CachedObject]:
         """Yields all living objects of a kind, in no order.
@@ -543,14 +419,16 @@ class Store:
                 if name in seen:
                     continue
                 before = known.get(name)
-                entry = before[1] if before and before[0] == value else self._decode(kind, name, value, keep=False)
+                entry = (
+                    before[1] if before and before[0] == value else self._values.entry(kind, name, value, keep=False)
+                )
                 if entry is None or entry.gone:
                     continue
                 seen.add(name)
                 if again and (room := room - len(value)) > 0:
                     kept[name] = value, entry
                 yield entry
-            await self._set_unreadable_aside()
+            await self._values.set_unreadable_aside()
             if not cursor:
                 if kept:
                     self._scanned[kind.id] = kept
@@ -570,9 +448,9 @@ class Store:
 
             cursor, flat = await readable(self._client, [key], read)
             for name, value in zip(flat[0::2], flat[1::2], strict=True):
-                if entry := self._decode(kind, name, value, keep=False):
+                if entry := self._values.entry(kind, name, value, keep=False):
                     yield entry
-            await self._set_unreadable_aside()
+            await self._values.set_unreadable_aside()
             if cursor == b"0":
                 return
 
@@ -582,7 +460,7 @@ class Store:
 
     async def as_of(self, kinds: Iterable[Kind]) -> tuple[int, Ages]:
         """Returns this moment (µs, broker's clock) and the freshness of these kinds, of which there is at least one."""
-        now, ages, _ = await self._observe([], kinds)
+        now, ages, _ = await self._observations.read([], kinds)
         return now, ages
 
     async def require_fresh(self, kinds: Sequence[Kind], limit: float) -> None:
@@ -601,125 +479,6 @@ class Store:
             while True:
                 if message := await pubsub.get_message(timeout=30.0):
                     yield message["data"].decode(errors="replace").split(" ")
-
-    async def _observe(
-        self, wanted: Sequence[_Wanted], more: Iterable[Kind] = ()
-    ) -> tuple[int, dict[str, float | None], list[Observation]]:
-        kinds = {kind.id: kind for _, kind, children in wanted for kind in (kind, *children)}
-        kinds |= {kind.id: kind for kind in more}
-        index = {kind_id: position for position, kind_id in enumerate(kinds, start=1)}
-        keys = [self.keys.keys.generation, self.keys.freshness]
-        for kind_id in kinds:
-            keys += [self.keys.objects(kind_id), self.keys.owners(kind_id), self.keys.child_log(kind_id)]
-        answers: dict[int, Observation] = {}
-        now = 0
-        ages: dict[str, float | None] = dict.fromkeys(kinds, 0.0)
-        reads: list[Read] = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
-        left = list(range(len(reads)))
-        while kinds and (left or not now):
-            args: list[Arg] = [self._now(), ANSWER, len(kinds), *kinds]
-            # As they were when it was asked: meanwhile another call may make the cache forget them.
-            asked = [reads[place] for place in left]
-            moments = [self._decoded.moment(read) for read in asked]
-            before = [self._children.known(read, read[2:], self._last_now) for read in asked]
-            for read, since, known in zip(asked, moments, before, strict=True):
-                args += [read[0], since or "", index[read[1]], len(read) - 2]
-                for child in read[2:]:
-                    args += [index[child], *((of.mark, len(of.entries)) if (of := known.get(child)) else ("", 0))]
-            moment, fresh, found = await _SCRIPTS["observe"](self._client, keys, args)
-            now = now or int(moment)
-            self._last_now = int(moment)
-            for kind_id, value in zip(kinds, fresh, strict=True):
-                ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
-            again = []
-            for place, answer, since, known in zip(left, found, moments, before, strict=False):
-                read = reads[place]
-                try:
-                    answers[place] = self._observation(
-                        wanted[place], read, answer, known, heads=since is not None, now=int(moment)
-                    )
-                except NotKept:
-                    # All of it is read again, with the others of which this is so.
-                    self._decoded.forget(read)
-                    self._children.forget(read, *read[2:])
-                    again.append(place)
-                else:
-                    self._decoded.was_read(read, answer, int(moment))
-            left = again + left[len(found) :]
-        # What cannot be read makes its kind unknown: an object that is left out must not look deleted.
-        ages |= dict.fromkeys(await self._set_unreadable_aside(), None)
-        return now, ages, [answers[place] for place in range(len(wanted))]
-
-    def _decode(self, kind: Kind, name: bytes, value: bytes | None, *, keep: bool = True) -> CachedObject | None:
-        """Decodes a value; None for no value, and for one that cannot be read, which is noted. keep: in the cache."""
-        try:
-            return self._decoded.entry(kind, name, value) if keep else codec.entry(codec.ref(kind, name), value)
-        except ValueError as error:
-            self._unreadable[kind, name] = (value or b"", str(error))
-            return None
-
-    async def _set_unreadable_aside(self) -> set[str]:
-        """Moves the values that could not be read, so that their kinds are listed again. Returns the kinds' ids."""
-        unreadable, self._unreadable = self._unreadable, {}
-        for (kind, name), (value, error) in unreadable.items():
-            field = name.decode(errors="replace")
-            log.error(
-                "a stored object cannot be read and was set aside",
-                extra={"kind": kind.id, "object": field, "as": self.keys.unreadable, "error": error},
-            )
-            pipeline = self._client.pipeline()
-            pipeline.hset(self.keys.unreadable, f"{kind.id}/{field}", value)
-            pipeline.expire(self.keys.unreadable, UNREADABLE)
-            pipeline.hdel(self.keys.objects(kind.id), name)
-            # Its reflector finds no progress of its own, and lists the kind again.
-            pipeline.hdel(self.keys.freshness, kind.id)
-            await pipeline.execute()
-        return {kind.id for kind, _ in unreadable}
-
-    def _observation(
-        self,
-        wanted: _Wanted,
-        read: Read,
-        answer: Sequence[Any],
-        known: Mapping[str, KnownChildren],
-        *,
-        heads: bool,
-        now: int,
-    ) -> Observation:
-        what, kind, children = wanted
-        found: dict[str, tuple[CachedObject, ...]] = {}
-        for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
-            if number == b"" and not flat:
-                # Of most kinds an object has no children.
-                found[child.id] = ()
-            elif number == b"":
-                names, values = flat[0::2], flat[1::2]
-                entries = found[child.id] = self._entries(child, names, values, heads)
-                # All of them could be read.
-                if mark and len(entries) == len(names):
-                    by_field = dict(zip(names, entries, strict=True))
-                    size = self._decoded.size(child, names, values)
-                    self._children.keep(read, child.id, KnownChildren(mark, by_field, size, now))
-            else:
-                of = known[child.id].changed(mark, number, flat, partial(self._decode, child))
-                self._children.keep(read, child.id, of)
-                found[child.id] = tuple(of.entries.values())
-        if answer[0] is None:
-            return Observation(None, found)
-        own = self._entries(kind, [what.encode()], [answer[0]], heads)
-        return Observation(own[0] if own else None, found)
-
-    def _entries(
-        self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes], heads: bool
-    ) -> tuple[CachedObject, ...]:
-        """Returns the entries. heads: some values are heads. Raises NotKept for one whose value is not kept."""
-        known = self._decoded.known(kind, names, values, heads=heads)
-        # Each is true; to look for None would compare each with it.
-        if not all(known):
-            known = [
-                kept or self._decode(kind, name, value) for kept, name, value in zip(known, names, values, strict=True)
-            ]
-        return tuple(entry for entry in known if entry is not None)
 
     def _now(self) -> Arg:
         return self._clock() if self._clock else ""

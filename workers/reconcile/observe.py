@@ -12,8 +12,9 @@ from workers.api import kinds, statuses
 from workers.api.kinds import Kind, Object, Ref
 from workers.api.references import REFERENCES
 from workers.cache import codec
+from workers.cache.observations import Observation, Observations, ObserveRequest
 from workers.cache.staleness import require_fresh
-from workers.cache.store import Observation, Observations, ObserveRequest, Store
+from workers.cache.store import Store
 from workers.client.scale_client import Scales
 from workers.decision.claims import ClaimOrder, always_has_ledger
 from workers.decision.controller import Controller

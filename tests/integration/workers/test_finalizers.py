@@ -14,7 +14,7 @@ from tests.support.tables import cases
 from tests.unit.workers.acting import ActorRig
 from workers.api.kinds import CONFIG_MAP, JOB, NAMESPACE, POD, Object, Ref, ref_of
 from workers.cache.informers import run_informers
-from workers.cache.store import ObserveRequest
+from workers.cache.observations import ObserveRequest
 from workers.client.rest import Cluster
 from workers.decision.controller import Controller
 from workers.decision.plan import Create, Delete, Patch, Plan, RecordEvent, Step, Together, Unfinalize

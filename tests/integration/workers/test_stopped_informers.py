@@ -13,7 +13,8 @@ import redis.asyncio as redis_async
 from scheduler.keys import Keys
 from tests.support.conditions import eventually
 from workers.api.kinds import JOB, Object, Ref
-from workers.cache.store import ObserveRequest, Store
+from workers.cache.observations import ObserveRequest
+from workers.cache.store import Store
 from workers.client.rest import Cluster
 
 

@@ -15,9 +15,11 @@ from scheduler.scripts import Script, load
 from tests.support.tables import cases
 from tests.unit.workers.objects import job, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Kind, Object, ref_of
+from workers.cache import observations
 from workers.cache import store as store_module
 from workers.cache.decode_cache import DecodeCache
-from workers.cache.store import ObjectVersion, Observation, ObserveRequest, Store, StoreLost
+from workers.cache.observations import Observation, ObserveRequest
+from workers.cache.store import ObjectVersion, Store, StoreLost
 
 OWNERS = (scaled_job("one", 1), scaled_job("two", 1))
 REQUESTS = [ObserveRequest(ref_of(SCALED_JOB, owner), (JOB,)) for owner in OWNERS]
@@ -56,7 +58,7 @@ class Stores:
         self.version = 10
         self.apart = 0
         self.store = self.another()
-        self.store._decoded = DecodeCache(size)
+        self.store._values.decoded = DecodeCache(size)
         self.living: dict[str, Object] = {}
 
     def another(self) -> Store:
@@ -160,14 +162,14 @@ async def beginning(made: Stores) -> Stores:
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The answers of the script, in order."""
     seen: list[Any] = []
-    script = store_module._SCRIPTS["observe"]
+    script = observations._SCRIPT
 
     async def call(*args: Any) -> Any:
         answer = await script(*args)
         seen.append(answer[2])
         return answer
 
-    monkeypatch.setitem(store_module._SCRIPTS, "observe", call)
+    monkeypatch.setattr(observations, "_SCRIPT", call)
     return seen
 
 
@@ -196,7 +198,7 @@ async def test_what_is_not_kept_any_more_is_asked_for_whole_at_once(stores: Stor
     for name in NAMES:
         await stores.step("put", name, 0)
     await stores.observed(stores.store)
-    stores.store._decoded._kept.clear()
+    stores.store._values.decoded._kept.clear()
     await stores.observed(stores.store)
     first, second = map(_sizes, answers)
     assert first == second
@@ -205,7 +207,7 @@ async def test_what_is_not_kept_any_more_is_asked_for_whole_at_once(stores: Stor
 def forget(stores: Stores, *fields: tuple[Kind, str]) -> None:
     """Makes the process keep these values no longer, but those that were read before them."""
     for kind, name in fields:
-        del stores.store._decoded._kept[kind.id, f"default/{name}".encode()]
+        del stores.store._values.decoded._kept[kind.id, f"default/{name}".encode()]
 
 
 async def test_values_that_are_not_kept_any_more_are_read_again_all_at_once(stores: Stores, answers: list[Any]) -> None:
@@ -229,14 +231,14 @@ async def test_what_two_calls_read_at_once_and_is_not_kept_any_more_is_no_garbag
     await stores.step("put", "b", 0)
     await stores.observed(stores.store)
     forget(stores, (JOB, "b"))
-    script, asked = store_module._SCRIPTS["observe"], asyncio.Barrier(2)
+    script, asked = observations._SCRIPT, asyncio.Barrier(2)
 
     async def call(*args: Any) -> Any:
         answer = await script(*args)
         await asked.wait()
         return answer
 
-    monkeypatch.setitem(store_module._SCRIPTS, "observe", call)
+    monkeypatch.setattr(observations, "_SCRIPT", call)
     # The first answer makes the process forget that it has read this, while the second one is under way.
     both = await asyncio.gather(stores.observed(stores.store), stores.observed(stores.store))
     monkeypatch.undo()
@@ -245,7 +247,7 @@ async def test_what_two_calls_read_at_once_and_is_not_kept_any_more_is_no_garbag
 
 
 async def test_values_that_cannot_be_kept_side_by_side_are_sent_each_time(stores: Stores, answers: list[Any]) -> None:
-    stores.store._decoded = DecodeCache(size=900)
+    stores.store._values.decoded = DecodeCache(size=900)
     for name in NAMES:
         await stores.step("put", name, 0)
     for _ in range(3):

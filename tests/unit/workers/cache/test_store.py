@@ -14,7 +14,8 @@ from tests.unit.workers.objects import job, key, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD, SCALED_JOB, Kind, Object, Ref, ref_of
 from workers.cache import codec
 from workers.cache.decode_cache import DecodeCache
-from workers.cache.store import LeadershipLost, ObjectVersion, ObserveRequest, Store, StoreLost
+from workers.cache.observations import ObserveRequest
+from workers.cache.store import LeadershipLost, ObjectVersion, Store, StoreLost
 from workers.decision.snapshot import CachedObject
 from workers.errors import Stale
 
@@ -544,7 +545,7 @@ async def test_what_a_namespace_has_loose_is_read_once_for_all_who_ask(
 
     monkeypatch.setattr(DecodeCache, "known", counted)
     for room in (1, 8 << 20):
-        monkeypatch.setattr("workers.cache.store.ANSWER", room)
+        monkeypatch.setattr("workers.cache.observations.ANSWER", room)
         first, second, third, other, last = (await rig.store.observe(requests)).observations
         assert sorted(entry.ref.name for entry in first.unowned[JOB.id]) == ["a", "b"]
         assert first.unowned[JOB.id] is second.unowned[JOB.id] is third.unowned[JOB.id]
@@ -633,7 +634,7 @@ async def test_what_an_object_left_behind_is_found_by_its_tombstone(rig: StoreRi
 async def test_an_answer_that_grows_too_large_is_fetched_in_pieces(
     rig: StoreRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.cache.store.ANSWER", 1)
+    monkeypatch.setattr("workers.cache.observations.ANSWER", 1)
     await rig.put(*(scaled_job(f"s{n}", n + 1) for n in range(5)))
     await rig.put(*(job(f"j{n}", n + 10, owner=scaled_job(f"s{n}", 1)) for n in range(5)))
     observed = await rig.store.observe([ObserveRequest(ref(SCALED_JOB, f"s{n}"), (JOB,)) for n in range(5)])
@@ -658,7 +659,7 @@ async def test_an_answer_ends_with_the_object_that_reaches_its_bound(
 
     monkeypatch.setattr(rig.client, "evalsha", counted)
     for bytes_, expected in ((lengths.pop(), 3), (1 << 20, 1)):
-        monkeypatch.setattr("workers.cache.store.ANSWER", bytes_)
+        monkeypatch.setattr("workers.cache.observations.ANSWER", bytes_)
         calls = 0
         await Store(rig.client, Keys("test"), {}).observe(requests)
         assert calls == expected

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scheduler.keys import Keys
 from tests.unit.workers.objects import naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object, ref_of
-from workers.cache.store import ObjectVersion, ObserveRequest, Store
+from workers.cache.observations import ObserveRequest
+from workers.cache.store import ObjectVersion, Store
 
 NAMES = ("a", "b", "c")
 #: Whom the Jobs may be owned by, and whom they may name.

@@ -9,7 +9,8 @@ from tests.support.tables import cases, for_each
 from tests.unit.workers.cache.test_store import SECOND, StoreRig, rig
 from tests.unit.workers.objects import job, key, naming, ref, refers_to, scaled_job
 from workers.api.kinds import JOB, POD_GROUP, SCALED_JOB, Object, Ref
-from workers.cache.store import ObjectVersion, ObserveRequest, Store
+from workers.cache.observations import ObserveRequest
+from workers.cache.store import ObjectVersion, Store
 
 __all__ = ["rig"]
 
@@ -111,7 +112,7 @@ async def test_a_malformed_name_refers_to_no_object(name: str, rig: StoreRig) ->
 
 async def test_an_answer_in_pieces_has_every_tie_in_its_place(rig: StoreRig, monkeypatch: pytest.MonkeyPatch) -> None:
     await rig.put(*(naming(f"{name}{n}", 2 + n, name) for name in ("one", "two") for n in range(3)), job("c", 9))
-    monkeypatch.setattr("workers.cache.store.ANSWER", 1)
+    monkeypatch.setattr("workers.cache.observations.ANSWER", 1)
     requests = [
         ObserveRequest(ref(SCALED_JOB, "one"), referrers=(JOB,)),
         ObserveRequest(ref(SCALED_JOB, "three"), unowned=(JOB,)),

@@ -11,7 +11,8 @@ from tests.support.keyspaces import KeyspaceTranscript
 from tests.unit.workers.cache.test_store import SECOND, StoreRig
 from tests.unit.workers.objects import job, key, naming, ref, scaled_job
 from workers.api.kinds import JOB, SCALED_JOB, Object
-from workers.cache.store import Listing, ObjectVersion, ObserveRequest
+from workers.cache.observations import ObserveRequest
+from workers.cache.store import Listing, ObjectVersion
 from workers.errors import PenstockError
 
 OWNER, OTHER = scaled_job("work", 1), scaled_job("other", 2)
