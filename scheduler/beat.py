@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 #: tick, is late by as much; schedules, and polls of at least a second, are booked longer ahead.
 LONGEST_SLEEP = 0.5
 #: Shortest pause: keys that are due one after another, such as those that a full namespace sent away, do not cost one
-#: tick each.
+#: tick each. What becomes due this soon after a tick is late by as much.
 SHORTEST_SLEEP = 0.02
 
 #: Seconds between two looks at the format of the broker's data.

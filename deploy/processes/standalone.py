@@ -15,7 +15,7 @@ import uvloop
 from deploy.processes import until_signal, watch
 from scalers.polling.poll_worker import poll_consumer
 from workers import wiring
-from workers.cache.decode_cache import SIZE_OF_POLLED
+from workers.cache.decode_cache import SIZE_OF_POLLER
 from workers.cancellation import cancelled
 from workers.controllers import registry
 from workers.decision.followed_kinds import followed
@@ -56,7 +56,7 @@ async def serve(settings: Settings, health: Health) -> None:
         notifier = InProcessNotifier(Notifier(client, settings.prefix).notify)
         parts = await stack.enter_async_context(
             wiring.broker_services(
-                settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY, kept=SIZE_OF_POLLED
+                settings, controllers, notify=notifier.notify, sweep_every=SWEEP_EVERY, kept=SIZE_OF_POLLER
             )
         )
         cluster = await wiring.connect(settings)

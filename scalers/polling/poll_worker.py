@@ -17,7 +17,7 @@ from scalers.triggers.parse import Triggers
 from scalers.wakeups.wakeups import Wakeups
 from scheduler.keys import Keys
 from workers.api.kinds import EVENT_JOB, SCALED_JOB, SCALED_OBJECT
-from workers.cache.decode_cache import SIZE_OF_POLLED
+from workers.cache.decode_cache import SIZE_OF_POLLER
 from workers.cancellation import cancelled
 from workers.client.rest import Cluster
 from workers.runtime.consumer import Consumer
@@ -38,7 +38,7 @@ async def measuring(settings: Settings, health: Health) -> AsyncIterator[Consume
     """Opens the consumer of the poll lane, as the only service of a process. health: of the process."""
     health.loop("event loop", asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(broker_services(settings, kept=SIZE_OF_POLLED))
+        parts = await stack.enter_async_context(broker_services(settings, kept=SIZE_OF_POLLER))
         cluster = await connect(settings)
         stack.push_async_callback(cluster.close)
         check_servers(health, parts, cluster, MEASURED)

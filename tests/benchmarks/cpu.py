@@ -47,6 +47,15 @@ class CpuUse:
     async def of(self, pieces: int) -> AsyncIterator[None]:
         """Counts what is used while open, and until the processes rest again, for so many pieces."""
         before = self._now()
+        async with self.at_rest():
+            yield
+        for name, used in self._now().items():
+            self.used[name] = self.used.get(name, 0.0) + used - before[name]
+        self.pieces += pieces
+
+    @asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[None]:
+        """Ends when the processes rest again after what is done while open."""
         yield
         last = self._now()
         for _ in range(round(MOST / WITHIN)):
@@ -54,17 +63,14 @@ class CpuUse:
             earlier, last = last, self._now()
             if sum(last.values()) - sum(earlier.values()) < QUIET:
                 break
-        for name, used in last.items():
-            self.used[name] = self.used.get(name, 0.0) + used - before[name]
-        self.pieces += pieces
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
         """Stops the processes while open, so that they do nothing; the broker goes on."""
         stopped = [psutil.Process(pid) for name, pid in self.pids.items() if name != BROKER]
-        for process in stopped:
-            process.suspend()
         try:
+            for process in stopped:
+                process.suspend()
             yield
         finally:
             for process in stopped:

@@ -108,7 +108,7 @@ async def _bare(cluster: Cluster, count: int, name: str, of: Kind | None, owners
     """The writes of the CronJobs by nothing but a loop; how long after its beginning each Job was there.
 
     of: the kind of the CronJobs, whose statuses are written too; None where the server does not have them. owners: how
-    their names begin.
+    the names of those begin that are written to; each gets the status of ours, about.
     """
     delays: list[float] = []
     status = (await cluster.get(_ref(of, 0)))["status"] if of else {}

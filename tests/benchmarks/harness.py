@@ -26,9 +26,9 @@ from tests.support.valkeys import ValkeyServer
 class Figure:
     """One measured number.
 
-    subject: what was measured. value and unit: the median over the runs. against: what it stands next to, measured in
-    the same run; ratio: how many times better than that it is (above 1 is better), or None. goal: what the ratio, or
-    the value where there is none, should reach.
+    subject: what was measured. value and unit: the median over the runs, or a rate over all of them. against: what it
+    stands next to, measured in the same run; ratio: how many times better than that it is (above 1 is better), or None.
+    goal: what the ratio, or the value where there is none, should reach.
     """
 
     group: str

@@ -95,6 +95,7 @@ async def _asked(running: Stack, seconds: float) -> dict[str, list[float]]:
         async with asyncio.timeout(seconds):
             while chunk := await reader.read(1 << 20):
                 told += chunk
+        raise RuntimeError("the measured server ended the connection")
     except TimeoutError:
         pass
     finally:

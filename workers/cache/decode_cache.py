@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
 
 from workers.api.kinds import Kind
 from workers.cache import codec
@@ -11,13 +10,15 @@ from workers.newest_entries import TurnCache
 
 #: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20
-#: Those of a process that polls: it needs each object again and again. More than it keeps it decodes for each poll.
-SIZE_OF_POLLED = 16 << 20
+#: Those of a process that polls: it needs each object in turn, again and again. Of more than it keeps it finds none.
+SIZE_OF_POLLER = 16 << 20
 #: Reads whose moments are remembered.
 READS = 20_000
 
 #: One read: a field of the hash or `=<uid>`, the id of its kind, and those of the kinds of its children.
 Read = tuple[str, ...]
+#: Where a value stands: the id of its kind, and its field in the hash of that kind.
+Field = tuple[str, bytes]
 
 
 #: Spaces in the head of a value, `<resourceVersion> <seen> <uid> `: no other value begins with the same one.
@@ -36,14 +37,17 @@ class DecodeCache:
     """
 
     def __init__(self, size: int = SIZE) -> None:
-        self._kept: OrderedDict[tuple[str, bytes], tuple[bytes, CachedObject]] = OrderedDict()
+        self._kept: OrderedDict[Field, tuple[bytes, CachedObject]] = OrderedDict()
         self._largest = size // 4
         self._size = self._room = size
         #: When a read was, and the first of its values.
-        self._moments: TurnCache[Read, tuple[int, tuple[str, bytes]]] = TurnCache(READS)
+        self._moments: TurnCache[Read, tuple[int, Field]] = TurnCache(READS)
 
     def moment(self, read: Read) -> int | None:
-        """Returns when this was read last (µs, broker's clock); None unless all its values are likely to be kept."""
+        """Returns when this was read last (µs, broker's clock); None unless all its values are likely to be kept.
+
+        It forgets a read whose first value is not kept any more.
+        """
         if (found := self._moments.used(read)) is None:
             return None
         moment, first = found
@@ -52,19 +56,14 @@ class DecodeCache:
         self.forget(read)
         return None
 
-    def was_read(self, read: Read, answer: Sequence[Any], moment: int) -> None:
+    def was_read(self, read: Read, first: Field | None, sizes: Sequence[int], moment: int) -> None:
         """Remembers when this was read, unless its values are too large to be kept side by side.
 
-        answer: of `observe` (workers/lua/observe.lua): the object's value or None, and its children by kind.
+        first: where the first of its values stands, which mostly was used before the others and goes before them; None
+        for a read without values, which an earlier moment describes as well. sizes: bytes of each value.
         """
-        sizes = [len(value) for flat in answer[1:] for value in flat[3::2]]
-        sizes.append(len(answer[0] or b""))
-        # The values are used in this order, so that what was used first goes first.
-        first = read[1], read[0].encode()
-        for kind_id, (_, _, *flat) in zip(read[2:], answer[1:], strict=True):
-            if flat:
-                first = kind_id, flat[0]
-                break
+        if first is None:
+            return
         if first in self._kept and sum(sizes) <= self._size and max(sizes) <= self._largest:
             self._moments.keep(read, (moment, first))
         else:
@@ -116,7 +115,7 @@ class DecodeCache:
         kept = (self._kept.get((kind.id, name)) for name in names)
         return sum(len(one[0] if one else value) for one, value in zip(kept, values, strict=True))
 
-    def _keep(self, key: tuple[str, bytes], value: bytes, entry: CachedObject) -> None:
+    def _keep(self, key: Field, value: bytes, entry: CachedObject) -> None:
         if former := self._kept.pop(key, None):
             self._room += len(former[0])
         if len(value) > self._largest:

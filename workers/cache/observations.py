@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from scheduler.scripts import Arg, Script, load
 from workers.api.kinds import Kind, Ref
 from workers.cache import codec
-from workers.cache.decode_cache import NotKept, Read
+from workers.cache.decode_cache import Field, NotKept, Read
 from workers.cache.known_children import ChildrenCache, KnownChildren
 from workers.cache.staleness import Ages, age, older, require_fresh
 from workers.cache.store_keys import StoreKeys
@@ -85,7 +85,10 @@ class ObservationReader:
         self._last_now = 0
 
     async def observe(self, requests: Sequence[ObserveRequest]) -> Observations:
-        """Reads a batch of objects with all that the requests name; one round trip per `ANSWER` bytes."""
+        """Reads a batch of objects with all that the requests name.
+
+        One round trip per `ANSWER` bytes, and one more where values were dropped that were taken for kept.
+        """
         wanted = [(codec.field(request.ref), request.ref.kind, request.children) for request in requests]
         # Unowned objects are read once for all requests of one namespace.
         places = list(dict.fromkeys((kind, of.ref.namespace) for of in requests for kind in of.unowned))
@@ -124,6 +127,7 @@ class ObservationReader:
         for kind_id in kinds:
             keys += [self._keys.objects(kind_id), self._keys.owners(kind_id), self._keys.child_log(kind_id)]
         answers: dict[int, Observation] = {}
+        unreadable: set[str] = set()
         now = 0
         ages: dict[str, float | None] = dict.fromkeys(kinds, 0.0)
         reads: list[Read] = [(what, kind.id, *(child.id for child in children)) for what, kind, children in wanted]
@@ -139,23 +143,24 @@ class ObservationReader:
             self._last_now = int(moment)
             for kind_id, value in zip(kinds, fresh, strict=True):
                 ages[kind_id] = older(ages[kind_id], age(value, int(moment)))
-            again = []
-            for place, answer, since, known in zip(left, found, moments, before, strict=False):
-                read = reads[place]
+            done = len(found)
+            for number, (place, answer) in enumerate(zip(left, found, strict=False)):
+                read, heads = reads[place], moments[number] is not None
                 try:
-                    answers[place] = self._observation(
-                        wanted[place], read, answer, known, heads=since is not None, now=int(moment)
-                    )
+                    one = self._observation(wanted[place], read, answer, before[number], heads=heads, now=int(moment))
                 except NotKept:
-                    # All of it is read again, with the others of which this is so.
+                    # All of it is read again, and what follows with it: later than it, as it was asked.
                     self._values.decoded.forget(read)
                     self._children.forget(read, *read[2:])
-                    again.append(place)
+                    done = min(done, number)
                 else:
-                    self._values.decoded.was_read(read, answer, int(moment))
-            left = again + left[len(found) :]
+                    answers[place] = one
+                    self._values.decoded.was_read(read, *_values_of(read, answer), int(moment))
+            left = left[done:]
+            # At once: another call would take them for its own.
+            unreadable |= await self._values.set_unreadable_aside()
         # What cannot be read makes its kind unknown: an object that is left out must not look deleted.
-        ages |= dict.fromkeys(await self._values.set_unreadable_aside(), None)
+        ages |= dict.fromkeys(unreadable, None)
         return now, ages, [answers[place] for place in range(len(wanted))]
 
     def _observation(
@@ -205,3 +210,19 @@ def _asking(
         for child in read[2:]:
             args += [index[child], *((of.mark, len(of.entries)) if (of := known.get(child)) else ("", 0))]
     return args
+
+
+def _values_of(read: Read, answer: Sequence[Any]) -> tuple[Field | None, list[int]]:
+    """Returns where the first value of an answer stands, None without one, and the bytes of each value."""
+    first: Field | None = None
+    sizes = []
+    for kind_id, (_, _, *flat) in zip(read[2:], answer[1:], strict=True):
+        for name, value in zip(flat[0::2], flat[1::2], strict=True):
+            # One that left has no value.
+            if value:
+                first = first or (kind_id, name)
+                sizes.append(len(value))
+    if answer[0] is not None:
+        first = first or (read[1], read[0].encode())
+        sizes.append(len(answer[0]))
+    return first, sizes

@@ -387,7 +387,7 @@ class Store:
     async def children_many(
         self, owners: Sequence[tuple[Kind, str]], *, limit: float | None = None
     ) -> list[tuple[CachedObject, ...]]:
-        """As `children`, for many pairs of kind and owner's uid; one round trip per `ANSWER` bytes.
+        """As `children`, for many pairs of kind and owner's uid; round trips as for `observe`.
 
         Raises `errors.Stale` if `limit` is given and one of the kinds is older (seconds) or unknown.
         """
@@ -397,7 +397,7 @@ class Store:
         return [answer.children[kind.id] for answer, (kind, _) in zip(answers, owners, strict=True)]
 
     async def observe(self, requests: Sequence[ObserveRequest]) -> Observations:
-        """Reads a batch of objects with all that the requests name; one round trip per `ANSWER` bytes."""
+        """Reads a batch of objects with all that the requests name: `ObservationReader.observe`."""
         return await self._observations.observe(requests)
 
     async def scan(self, kind: Kind, *, again: bool = False) -> AsyncIterator[CachedObject]:

@@ -14,8 +14,8 @@ BATCH = 64
 #: Plans side by side from which on their effects wait for each other. A plan that is alone may be one of a chain, each
 #: of which waits for the one before.
 MANY = 8
-#: Seconds for which they wait: at least, for each plan, and at most. Of a thousand plans most wait for the API server
-#: far longer, and round trips to the broker that they share take nothing from it.
+#: Seconds for which they wait, at each flush: at least, for each plan, and at most. Of a thousand plans most wait far
+#: longer for the API server, which gets more of the machine where they share round trips to the broker.
 PAUSE, FOR_EACH, LONGEST = 0.005, 0.0001, 0.05
 
 

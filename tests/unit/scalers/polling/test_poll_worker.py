@@ -1,12 +1,15 @@
 """What a scaler process is made of follows its settings."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
+from deploy.processes import standalone
 from scalers.auth.lookups import Lookups
 from scalers.polling import poll_worker
 from scalers.triggers.parse import Parsed
@@ -15,7 +18,9 @@ from tests.support.tables import cases
 from tests.unit.scalers.cluster import Cluster
 from tests.unit.scalers.triggers.test_parse import REF, body, trigger
 from workers.api.kinds import SECRET, Object, Ref
+from workers.cache import decode_cache
 from workers.errors import UserError
+from workers.runtime.health import Health
 from workers.settings import Settings
 
 
@@ -148,3 +153,27 @@ async def test_a_vault_that_does_not_answer_is_given_up_when_the_settings_say(se
         )
         found = await parsed(served, trigger(), source_timeout=0.05)
     assert "no answer within 0.05 s" in (found.problem or "")
+
+
+class _OpenedError(Exception):
+    """The services of the broker were asked for. Its text: the bytes of values to keep decoded."""
+
+
+@cases(
+    ("a scaler", "scalers.polling.poll_worker.broker_services", lambda: _entered(poll_worker.measuring)),
+    ("a standalone process", "workers.wiring.broker_services", lambda: standalone.serve(Settings(), Health())),
+)
+async def test_a_scaler_keeps_more_than_a_worker(
+    opener: str, begin: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, kept: int = decode_cache.SIZE, **__: Any) -> Any:
+        raise _OpenedError(str(kept))
+
+    monkeypatch.setattr(opener, refuse)
+    with pytest.raises(_OpenedError, match=str(4 * decode_cache.SIZE)):
+        await begin()
+
+
+async def _entered(measuring: Callable[..., AbstractAsyncContextManager[Any]]) -> None:
+    async with measuring(Settings(), Health()):
+        pass

@@ -29,7 +29,8 @@ NAMES = ("a", "b", "c", "d")
 OTHERS = tuple(f"b{number:02d}" for number in range(20))
 
 #: What happens: an object is put for an owner, deleted, or made again; the broker's clock moves (us); old tombstones
-#: go; everything is listed again; an entry of an index, the log or the generation is lost; time for a look.
+#: go; everything is listed again; an entry of an index, the log or the generation is lost; the process drops a value
+#: that it kept; time for a look.
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.sampled_from((*NAMES, *OTHERS[:2])), st.integers(0, 1)),
@@ -39,6 +40,7 @@ STEPS = st.lists(
         st.tuples(st.just("look"), st.just(""), st.just(0)),
         st.tuples(st.just("lose"), st.sampled_from(NAMES), st.just(0)),
         *(st.tuples(st.just(what), st.just(""), st.just(0)) for what in ("expire", "list", "trim", "begin anew")),
+        st.tuples(st.just("drop"), st.just(""), st.integers(0, 30)),
     ),
     max_size=40,
 )
@@ -103,6 +105,8 @@ class Stores:
             await self.client.xtrim(self.store.keys.child_log(JOB.id), 1, approximate=False)
         elif what == "begin anew":
             await self.client.delete(self.store.keys.keys.generation)
+        elif what == "drop" and (kept := self.store._values.decoded._kept):
+            del kept[sorted(kept)[number % len(kept)]]
         elif what == "look":
             await self.compare()
 
@@ -113,9 +117,20 @@ class Stores:
         return list((await store.observe(REQUESTS)).observations)
 
 
-@given(steps=STEPS, others=st.sampled_from(((), OTHERS)), size=st.sampled_from((1 << 20, 4_000, 900)))
-@example(size=4_000, others=(), steps=[("put", "a", 0), ("look", "", 0), ("clock", "", -5_000_000), ("put", "a", 0)])
+@given(
+    steps=STEPS,
+    others=st.sampled_from(((), OTHERS)),
+    size=st.sampled_from((1 << 20, 4_000, 900)),
+    answer=st.sampled_from((8 << 20, 1)),
+)
 @example(
+    answer=8 << 20,
+    size=4_000,
+    others=(),
+    steps=[("put", "a", 0), ("look", "", 0), ("clock", "", -5_000_000), ("put", "a", 0)],
+)
+@example(
+    answer=8 << 20,
     size=1 << 20,
     others=OTHERS,
     steps=[
@@ -128,12 +143,13 @@ class Stores:
     ],
 )
 @example(
+    answer=8 << 20,
     size=1 << 20,
     others=(),
     steps=[("put", "a", 0), ("look", "", 0), ("delete", "a", 0), ("put", "a", 1), ("look", "", 0)],
 )
 def test_a_process_that_remembers_observes_what_one_without_a_memory_does(
-    steps: list[tuple[str, str, int]], others: tuple[str, ...], size: int
+    steps: list[tuple[str, str, int]], others: tuple[str, ...], size: int, answer: int
 ) -> None:
     async def run() -> None:
         stores = Stores(size)
@@ -143,7 +159,10 @@ def test_a_process_that_remembers_observes_what_one_without_a_memory_does(
         await stores.compare()
         await stores.compare()
 
-    asyncio.run(run())
+    # A property's examples share a fixture of pytest.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(observations, "ANSWER", answer)
+        asyncio.run(run())
 
 
 @pytest.fixture
@@ -217,11 +236,52 @@ async def test_values_that_are_not_kept_any_more_are_read_again_all_at_once(stor
     await stores.observed(stores.store)
     forget(stores, (JOB, "b"), (JOB, "d"))
     observed = await stores.observed(stores.store)
-    assert len(answers) == 3, "the objects once, and once more those of which a value is missing"
+    assert len(answers) == 3, "all objects once, and once more those of which a value is missing, together"
     _, heads, whole = answers
-    assert [len(heads), len(whole)] == [3, 2]
-    assert min(_sizes(whole).values()) > 60 > max(_sizes(heads).values())
+    assert [len(answer[0][1]) - 2 for answer in answers] == [4, 4, 4]
+    assert max(_sizes(heads).values()) < 60 < min(_sizes(whole).values())
+    assert min(_sizes(whole[1:]).values()) > 60
     assert observed == await stores.observed(stores.another())
+
+
+async def test_an_object_is_not_read_later_than_what_was_asked_for_after_it(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.step("put", "a", 0)
+    await stores.step("put", "b", 0)
+    await stores.observed(stores.store)
+    forget(stores, (JOB, "b"))
+    script, calls = observations._SCRIPT, 0
+
+    async def call(*args: Any) -> Any:
+        nonlocal calls
+        answer = await script(*args)
+        calls += 1
+        if calls == 1:
+            await stores.step("put", "c", 0)
+        return answer
+
+    monkeypatch.setattr(observations, "_SCRIPT", call)
+    first, _, last = await stores.observed(stores.store)
+    assert calls == 2
+    # The last request asks for the first owner without its children.
+    assert len(first.children[JOB.id]) == 3
+    assert last.entry == first.entry
+
+
+async def test_of_children_that_did_not_change_for_a_while_only_heads_are_sent_when_all_are_read_again(
+    crowd: Stores, answers: list[Any]
+) -> None:
+    of = (JOB, OWNERS[0]["metadata"]["uid"])
+    for step in ("look", "look", "trim", "look"):
+        if step == "trim":
+            await crowd.step("put", "b00", 1)
+            await crowd.step("trim", "", 0)
+            answers.clear()
+        else:
+            await crowd.store.children_many([of])
+    assert _names(answers[-1]) == sorted(OTHERS[1:])
+    assert max(_sizes(answers[-1]).values()) < 60
 
 
 async def test_what_two_calls_read_at_once_and_is_not_kept_any_more_is_no_garbage(
@@ -254,6 +314,33 @@ async def test_values_that_cannot_be_kept_side_by_side_are_sent_each_time(stores
         await stores.observed(stores.store)
     assert len(answers) == 3
     assert all(size > 60 for answer in answers for size in _sizes(answer).values())
+
+
+async def test_garbage_that_one_call_meets_makes_its_kind_unknown_though_another_call_sets_it_aside(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.step("list", "", 0)
+    await stores.step("put", "a", 0)
+    await stores.store.touch(JOB, 1, await stores.store.touch(JOB, 1, None))
+    assert (await stores.store.freshness([JOB]))[JOB.id] == 0
+    await stores.client.hset(stores.store.keys.objects(JOB.id), "default/a", b"garbage")
+    monkeypatch.setattr(observations, "ANSWER", 1)
+    script, calls = observations._SCRIPT, 0
+
+    async def call(*args: Any) -> Any:
+        nonlocal calls
+        answer = await script(*args)
+        calls += 1
+        if calls == 2:
+            # Another call ends while this one asks for the rest.
+            await stores.store.get_many([ref_of(SCALED_JOB, OWNERS[0])])
+        return answer
+
+    monkeypatch.setattr(observations, "_SCRIPT", call)
+    seen = await stores.store.observe(REQUESTS[:2])
+    assert calls == 2
+    assert seen.ages[JOB.id] is None
+    assert not seen.observations[0].children[JOB.id]
 
 
 @pytest.mark.parametrize("garbage", [b"", b"12 ", b"7 8 ", b"no value at all "])
