@@ -179,7 +179,7 @@ async def _whole_rounds(cluster: Cluster, cpu: CpuUse) -> list[Round]:
             async with cpu.of(COMPLETIONS if number else 0):
                 ours = await _whole(cluster, f"work-{number}", kubelet)
             if not number:
-                cpu.used.clear()
+                cpu.forget()
             rounds.append(Round(ours, await _bare(cluster, f"bare-{number}")))
     finally:
         kubelet.cancel()
