@@ -6,8 +6,8 @@ Where KEDA names the binary of its operator, that does the same on a server of t
 import asyncio
 import copy
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import redis.asyncio as redis
@@ -39,7 +39,7 @@ class Rounds:
     doubled, which takes half as long as 1,000 Jobs: with one order the same side paid for it, round after round.
     """
 
-    counted: list[tuple[float, float]] = field(default_factory=list)
+    counted: Sequence[tuple[float, float]]
     cpu: CpuUse | None = None
 
     def figures(self, group: str, subject: str, *, aimed: bool = True) -> list[Figure]:
@@ -90,21 +90,25 @@ async def _peer(which: str, peer: peers.Peer) -> Rounds:
 async def _rounds(cluster: Cluster, work: redis.Redis, address: str, cpu: CpuUse, strategy: str, rounds: int) -> Rounds:
     """One ScaledJob after the other, each beside the bare client. address: HOST:PORT of `work`."""
 
-    async def ours(number: int) -> tuple[float, Object]:
+    async def created(number: int) -> tuple[float, Object]:
         async with cpu.of(ITEMS):
             body = scaled_job(f"work-{number}", address, most=ITEMS, polling=3600, strategy=strategy)
             return await _ours(cluster, work, body)
 
-    async def bare(number: int, sample: Object) -> float:
+    async def ours(number: int) -> float:
+        took, _ = await created(number)
+        return took
+
+    async def bare(number: int) -> float:
         # Without a watch, which would take the client's own time. Those that follow the cluster answer to its Jobs.
         async with cpu.at_rest():
             return await _post(cluster, sample, f"bare-{number}")
 
-    _, sample = await ours(0)
-    await bare(0, sample)
+    _, sample = await created(0)
+    await bare(0)
     # What starting, connecting and compiling cost is no Job's.
     cpu.forget()
-    return Rounds(await _in_turn(ours, bare, sample, rounds), cpu)
+    return Rounds(await _in_turn(ours, bare, rounds), cpu)
 
 
 async def _worker(which: str) -> Rounds:
@@ -115,37 +119,32 @@ async def _worker(which: str) -> Rounds:
             for kind in (SCALED_JOB, JOB, POD):
                 await running.fill(kind, [])
 
-            async def ours(number: int) -> tuple[float, Object]:
+            async def ours(number: int) -> float:
                 body = scaled_job(f"work-{number}", "127.0.0.1:1", most=ITEMS, polling=3600)
                 await _alone(running, cluster, cluster.memory.add(SCALED_JOB, body))
-                return cluster.took(ITEMS), cluster.created[0][1]
+                return cluster.took(ITEMS)
 
-            async def bare(number: int, sample: Object) -> float:
+            async def bare(number: int) -> float:
                 cluster.created.clear()
                 await _post(cluster, sample, f"bare-{number}")
                 return cluster.took(ITEMS)
 
-            _, sample = await ours(0)
-            await bare(0, sample)
-            return Rounds(await _in_turn(ours, bare, sample, ROUNDS))
+            await ours(0)
+            _, sample = cluster.created[0]
+            await bare(0)
+            return Rounds(await _in_turn(ours, bare, ROUNDS))
 
 
-async def _in_turn(
-    ours: Callable[[int], Awaitable[tuple[float, Object]]],
-    bare: Callable[[int, Object], Awaitable[float]],
-    sample: Object,
-    rounds: int,
-) -> list[tuple[float, float]]:
-    """Both sides, round by round from 1 on, every other one with the bare client first. sample: one of our Jobs."""
+#: One side of a round, by its number; seconds.
+_Side = Callable[[int], Awaitable[float]]
+
+
+async def _in_turn(ours: _Side, bare: _Side, rounds: int) -> list[tuple[float, float]]:
+    """Both sides, round by round from 1 on, every other one with the bare client first."""
     counted = []
     for number in range(1, 1 + rounds):
-        if number % 2:
-            took, _ = await ours(number)
-            counted.append((took, await bare(number, sample)))
-        else:
-            other = await bare(number, sample)
-            took, _ = await ours(number)
-            counted.append((took, other))
+        took = {side: await side(number) for side in ((ours, bare) if number % 2 else (bare, ours))}
+        counted.append((took[ours], took[bare]))
     return counted
 
 

@@ -176,7 +176,7 @@ async def _whole_rounds(cluster: Cluster, cpu: CpuUse) -> list[Round]:
     kubelet = asyncio.create_task(_end_all(cluster))
     try:
         for number in range(1 + ROUNDS):
-            async with cpu.of(COMPLETIONS if number else 0):
+            async with cpu.of(COMPLETIONS):
                 ours = await _whole(cluster, f"work-{number}", kubelet)
             if not number:
                 cpu.forget()

@@ -6,6 +6,7 @@ A process sends what it has: the broker answers with what has changed since.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from typing import Any
 
 from redis.asyncio import Redis
@@ -147,15 +148,14 @@ class ObservationReader:
             for number, (place, answer) in enumerate(zip(left, found, strict=False)):
                 read, heads = reads[place], moments[number] is not None
                 try:
-                    one = self._observation(wanted[place], read, answer, before[number], heads=heads, now=int(moment))
+                    answers[place] = self._observation(
+                        wanted[place], read, answer, before[number], heads=heads, now=int(moment)
+                    )
                 except NotKept:
                     # All of it is read again, and what follows with it: later than it, as it was asked.
                     self._values.decoded.forget(read)
                     self._children.forget(read, *read[2:])
                     done = min(done, number)
-                else:
-                    answers[place] = one
-                    self._values.decoded.was_read(read, *_values_of(read, answer), int(moment))
             left = left[done:]
             # At once: another call would take them for its own.
             unreadable |= await self._values.set_unreadable_aside()
@@ -175,12 +175,15 @@ class ObservationReader:
     ) -> Observation:
         what, kind, children = wanted
         found: dict[str, tuple[CachedObject, ...]] = {}
+        first: Field | None = None
+        sizes: list[int] = []
         for child, (mark, number, *flat) in zip(children, answer[1:], strict=True):
+            names, values = flat[0::2], flat[1::2]
             if number == b"" and not flat:
                 # Of most kinds an object has no children.
                 found[child.id] = ()
-            elif number == b"":
-                names, values = flat[0::2], flat[1::2]
+                continue
+            if number == b"":
                 entries = found[child.id] = self._values.entries(child, names, values, heads=heads)
                 # All of them could be read.
                 if mark and len(entries) == len(names):
@@ -191,9 +194,17 @@ class ObservationReader:
                 of = known[child.id].changed(mark, number, flat, partial(self._values.entry, child))
                 self._children.keep(read, child.id, of)
                 found[child.id] = tuple(of.entries.values())
-        if answer[0] is None:
-            return Observation(None, found)
-        own = self._values.entries(kind, [what.encode()], [answer[0]], heads=heads)
+            # One that left has no value.
+            if first is None and (name := next(compress(names, values), None)):
+                first = child.id, name
+            sizes += map(len, values)
+        own: tuple[CachedObject, ...] = ()
+        if (value := answer[0]) is not None:
+            name = what.encode()
+            own = self._values.entries(kind, [name], [value], heads=heads)
+            first = first or (kind.id, name)
+            sizes.append(len(value))
+        self._values.decoded.was_read(read, first, sizes, now)
         return Observation(own[0] if own else None, found)
 
 
@@ -210,19 +221,3 @@ def _asking(
         for child in read[2:]:
             args += [index[child], *((of.mark, len(of.entries)) if (of := known.get(child)) else ("", 0))]
     return args
-
-
-def _values_of(read: Read, answer: Sequence[Any]) -> tuple[Field | None, list[int]]:
-    """Returns where the first value of an answer stands, None without one, and the bytes of each value."""
-    first: Field | None = None
-    sizes = []
-    for kind_id, (_, _, *flat) in zip(read[2:], answer[1:], strict=True):
-        for name, value in zip(flat[0::2], flat[1::2], strict=True):
-            # One that left has no value.
-            if value:
-                first = first or (kind_id, name)
-                sizes.append(len(value))
-    if answer[0] is not None:
-        first = first or (read[1], read[0].encode())
-        sizes.append(len(answer[0]))
-    return first, sizes

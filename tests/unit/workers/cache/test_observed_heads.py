@@ -1,6 +1,7 @@
 """Values that a process has kept are not sent again, and what it observes is what a process without a memory does."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -180,12 +181,21 @@ async def beginning(made: Stores) -> Stores:
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The answers of the script, in order."""
+    return meanwhile(monkeypatch)
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, after: int = 0, act: Callable[[], Awaitable[object]] | None = None
+) -> list[Any]:
+    """Returns the list of the script's answers as they come. act: what happens before the caller has answer `after`."""
     seen: list[Any] = []
     script = observations._SCRIPT
 
     async def call(*args: Any) -> Any:
         answer = await script(*args)
         seen.append(answer[2])
+        if act and len(seen) == after:
+            await act()
         return answer
 
     monkeypatch.setattr(observations, "_SCRIPT", call)
@@ -251,19 +261,9 @@ async def test_an_object_is_not_read_later_than_what_was_asked_for_after_it(
     await stores.step("put", "b", 0)
     await stores.observed(stores.store)
     forget(stores, (JOB, "b"))
-    script, calls = observations._SCRIPT, 0
-
-    async def call(*args: Any) -> Any:
-        nonlocal calls
-        answer = await script(*args)
-        calls += 1
-        if calls == 1:
-            await stores.step("put", "c", 0)
-        return answer
-
-    monkeypatch.setattr(observations, "_SCRIPT", call)
+    calls = meanwhile(monkeypatch, 1, lambda: stores.step("put", "c", 0))
     first, _, last = await stores.observed(stores.store)
-    assert calls == 2
+    assert len(calls) == 2
     # The last request asks for the first owner without its children.
     assert len(first.children[JOB.id]) == 3
     assert last.entry == first.entry
@@ -325,20 +325,10 @@ async def test_garbage_that_one_call_meets_makes_its_kind_unknown_though_another
     assert (await stores.store.freshness([JOB]))[JOB.id] == 0
     await stores.client.hset(stores.store.keys.objects(JOB.id), "default/a", b"garbage")
     monkeypatch.setattr(observations, "ANSWER", 1)
-    script, calls = observations._SCRIPT, 0
-
-    async def call(*args: Any) -> Any:
-        nonlocal calls
-        answer = await script(*args)
-        calls += 1
-        if calls == 2:
-            # Another call ends while this one asks for the rest.
-            await stores.store.get_many([ref_of(SCALED_JOB, OWNERS[0])])
-        return answer
-
-    monkeypatch.setattr(observations, "_SCRIPT", call)
+    # Another call ends while this one asks for the rest.
+    calls = meanwhile(monkeypatch, 2, lambda: stores.store.get_many([ref_of(SCALED_JOB, OWNERS[0])]))
     seen = await stores.store.observe(REQUESTS[:2])
-    assert calls == 2
+    assert len(calls) == 2
     assert seen.ages[JOB.id] is None
     assert not seen.observations[0].children[JOB.id]
 
