@@ -62,13 +62,12 @@ class ObservedFlow:
     @cached_property
     def jobs(self) -> Mapping[str, Object]:
         """The flow's existing Jobs by name."""
-        entries = self.snapshot.children.get(VC_JOB.id, ())
-        return {entry.ref.name: entry.body for entry in entries if entry.body is not None}
+        return self.stored.jobs.living
 
     @cached_property
     def gone(self) -> frozenset[str]:
         """The names of Jobs deleted lately."""
-        return frozenset(entry.ref.name for entry in self.snapshot.children.get(VC_JOB.id, ()) if entry.body is None)
+        return self.stored.jobs.gone
 
     def live(self, track: Track) -> Object | None:
         """Returns the Job of a node that has not ended."""
@@ -78,15 +77,12 @@ class ObservedFlow:
         """Returns live Jobs of entries removed from the flow. known: the tracks."""
         latest = self.stored.latest
         before = {latest[id].job for id in known.changed}
-        others = (self.jobs.keys() - self.stored.jobs) | (self.jobs.keys() & before)
+        others = self.stored.strangers | (self.jobs.keys() & before)
         others -= {known[id].job for id in known.changed}
-        if not others:
-            return []
         return [
             job
-            for name, job in self.jobs.items()
-            if name in others
-            and ((job.get("status") or {}).get("state") or {}).get("phase") not in _RESTING
+            for job in map(self.jobs.__getitem__, sorted(others))
+            if ((job.get("status") or {}).get("state") or {}).get("phase") not in _RESTING
             and not job["metadata"].get("deletionTimestamp")
         ]
 
@@ -129,8 +125,10 @@ class ObservedFlow:
 
     @cached_property
     def stored(self) -> StoredProgress:
-        """The conclusions from the stored tracks."""
-        return progress.stored(self.name, self.body["metadata"]["uid"], self.graph, self.status)
+        """The conclusions from the stored tracks, and from the Jobs that are observed now."""
+        found = progress.stored(self.name, self.body["metadata"]["uid"], self.graph, self.status)
+        found.observe(self.graph, self.snapshot.children.get(VC_JOB.id, ()))
+        return found
 
     @property
     def remembered(self) -> Mapping[str, Track]:
@@ -144,10 +142,10 @@ class ObservedFlow:
             again = retried(self.graph, self.remembered)
             found, nodes = Tracks(again, again), self.graph.nodes
         else:
-            stored, jobs = self.stored, self.jobs
-            stored.settle(self.graph, stored.reopen(jobs))
-            found, there = Tracks(stored.latest), (stored.fresh[name] for name in stored.fresh.keys() & jobs.keys())
-            nodes = tuple(node for node in (*stored.begun, *there) if node.id not in stored.ended)
+            stored = self.stored
+            found = Tracks(stored.latest)
+            begun = [node for node in stored.begun if node.id not in stored.ended]
+            nodes = (*begun, *map(stored.fresh.__getitem__, sorted(stored.begun_since)))
         for node in nodes:
             track = tracks.observed(node, found[node.id], self.name, self.jobs, self.gone, self.now)
             if track is not found[node.id]:
@@ -169,10 +167,8 @@ class ObservedFlow:
             track = known[id]
             job = self.jobs.get(track.job or "") if track.over else None
             if job is not None and _has_times(job):
-                following = self.graph.by_id[id].job(self.name, track.attempts + 1)
-                self.stored.ended[id] = job, track, following
-                ended.append(id)
-        self.stored.settle(self.graph, ended)
+                ended.append((id, job, track, self.graph.by_id[id].job(self.name, track.attempts + 1)))
+        self.stored.end(self.graph, ended)
 
     def _complete_proven(self, known: Tracks) -> None:
         """Completes nodes whose Jobs were deleted after they completed, and before the status had their ends.

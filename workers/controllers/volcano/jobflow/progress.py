@@ -1,11 +1,12 @@
 """The tracks of all nodes, and what follows from the stored ones: computed once per stored status.
 
-A flow of a thousand entries is decided on a thousand times, and few entries differ from one decision to the next. A
-decision copies what follows from the status and looks at the nodes that differ from it.
+A flow of a thousand entries is decided on a thousand times, and few entries and Jobs differ from one decision to the
+next. A decision copies what follows from the status and looks at the nodes that differ from it, and at the Jobs that
+have changed since the last decision.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from workers.controllers.volcano.jobflow import node_progress as tracks
 from workers.controllers.volcano.jobflow.dependencies import DependencyState
 from workers.controllers.volcano.jobflow.graph import Graph
 from workers.controllers.volcano.jobflow.node_progress import Track
+from workers.decision.snapshot import CachedObject
 from workers.flows.flow_nodes import FlowNode
 
 #: Flows whose progress a process caches.
@@ -62,20 +64,59 @@ class Tracks(dict[str, Track]):
         return len(self) - self.over - self.number((None, tracks.RETRYING))
 
 
+@dataclass(slots=True)
+class KnownJobs:
+    """The Jobs of one flow as the last decision observed them.
+
+    living: by name. gone: names of those deleted lately. Later decisions replace both and change neither.
+    """
+
+    living: Mapping[str, Object] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    #: By identity: they are kept, so that no other entry can have the same one.
+    _entries: Mapping[int, CachedObject] = field(default_factory=dict)
+
+    def take(self, entries: Sequence[CachedObject]) -> frozenset[str]:
+        """Replaces what is known by these. Returns the names of the Jobs that came, changed or went since."""
+        found = dict(zip(map(id, entries), entries, strict=True))
+        new = [found[key] for key in found.keys() - self._entries.keys()]
+        former = [self._entries[key] for key in self._entries.keys() - found.keys()]
+        if not new and not former:
+            return frozenset()
+        living, gone = dict(self.living), set(self.gone)
+        changed = frozenset(entry.ref.name for entry in (*former, *new))
+        for name in changed - {entry.ref.name for entry in new}:
+            living.pop(name, None)
+            gone.discard(name)
+        for entry in new:
+            if entry.body is None:
+                living.pop(entry.ref.name, None)
+                gone.add(entry.ref.name)
+            else:
+                living[entry.ref.name] = entry.body
+                gone.discard(entry.ref.name)
+        self._entries, self.living, self.gone = found, living, frozenset(gone)
+        return changed
+
+
 @dataclass(frozen=True, slots=True)
 class StoredProgress:
     """The conclusions from the stored tracks.
 
     begun: nodes with a Job that have not ended. fresh: nodes that never had one, by the name of their first Job.
 
-    What decisions found out about Jobs, which stays true while their bodies are the same objects: shown, by name, Jobs
-    whose conditions are those of the status; differing, by name, other Jobs, each with the time of its last transition;
-    ended, by node id, the Job, the track that follows from its end, and the name of the next attempt's Job;
-    found_again, ids of nodes whose end a later Job, which exists or was deleted lately, proves.
+    jobs: as the last decision observed them. Of them, by name: begun_since, first Jobs of `fresh` nodes whose ends are
+    not in `ended`; strangers, those that no track names; uncompared, those that changed since the last decision that
+    compared them with the conditions of the status; missing, those that only the conditions have; differing, those that
+    do not have the conditions of the status, each with the time of its last transition.
+
+    What decisions found out about Jobs, which stays true while their bodies are the same objects: ended, by node id,
+    the Job, the track that follows from its end, and the name of the next attempt's Job; proving, the node ids of
+    `ended` by either name; found_again, ids of nodes whose end a later Job, which exists or was deleted lately, proves.
 
     What follows from the stored tracks and these ends, for a decision to begin with: latest, the tracks; outcomes, by
-    entry; able, places, in the graph's order, of the entries that they let start, skip or try again; jobs, names of the
-    Jobs that they name.
+    entry; able, places, in the graph's order, of the entries that they let start, skip or try again; named, names of
+    the Jobs that they name.
 
     templates: the JobTemplates of the entries that may start next, with or without a retry request. ahead: those of
     entries that follow them.
@@ -87,42 +128,77 @@ class StoredProgress:
     begun: tuple[FlowNode, ...]
     fresh: Mapping[str, FlowNode]
     able: set[int]
-    jobs: set[str]
-    shown: dict[str, Object] = field(default_factory=dict)
-    differing: dict[str, tuple[Object, datetime | None]] = field(default_factory=dict)
+    named: set[str]
+    jobs: KnownJobs = field(default_factory=KnownJobs)
+    begun_since: set[str] = field(default_factory=set)
+    strangers: set[str] = field(default_factory=set)
+    uncompared: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    differing: dict[str, datetime] = field(default_factory=dict)
     ended: dict[str, tuple[Object, Track, str]] = field(default_factory=dict)
+    proving: dict[str, str] = field(default_factory=dict)
     found_again: set[str] = field(default_factory=set)
     templates: dict[bool, tuple[Ref, ...]] = field(default_factory=dict)
     ahead: list[Ref] = field(default_factory=list)
 
-    def reopen(self, jobs: Mapping[str, Object]) -> list[str]:
-        """Forgets the ends of Jobs that are other objects by now, and those of which a next attempt exists.
+    def observe(self, graph: Graph, entries: Sequence[CachedObject]) -> None:
+        """Takes the flow's Jobs in.
 
-        jobs: by name. Returns the ids of their nodes.
+        Forgets the ends of Jobs that are other objects by now, and those of which a next attempt exists.
         """
-        others = [
-            id
-            for id, (job, track, following) in self.ended.items()
-            if jobs.get(track.job or "") is not job or following in jobs
-        ]
+        changed = self.jobs.take(entries)
+        self.uncompared.update(changed)
+        jobs, others = self.jobs.living, set[str]()
+        for id in {self.proving[name] for name in changed if name in self.proving}:
+            job, track, following = self.ended[id]
+            if jobs.get(track.job or "") is not job or following in jobs:
+                others.add(id)
         for id in others:
-            del self.ended[id]
+            _, track, following = self.ended.pop(id)
+            self.proving.pop(track.job or "", None)
+            self.proving.pop(following, None)
             self.found_again.discard(id)
-        return others
+        self._classify(changed)
+        self._settle(graph, others)
 
-    def settle(self, graph: Graph, changed: Iterable[str]) -> None:
+    def end(self, graph: Graph, ends: Collection[tuple[str, Object, Track, str]]) -> None:
+        """Remembers ends that Jobs themselves tell: each a node id, the Job, its track, and the next attempt's name."""
+        for id, job, track, following in ends:
+            self.ended[id] = job, track, following
+            self.proving[track.job or ""] = self.proving[following] = id
+        self._settle(graph, [id for id, *_ in ends])
+
+    def _settle(self, graph: Graph, changed: Iterable[str]) -> None:
         """Draws the conclusions from ends that became known, or were forgotten, of these nodes."""
         entries = set()
         for id in changed:
             before, track = self.latest[id], self.ended[id][1] if id in self.ended else self.tracks[id]
-            self.jobs.difference_update((before.job or "",))
-            self.jobs.update((track.job,) if track.job else ())
+            names = {name for name in (before.job, track.job) if name}
+            self.named.difference_update(names)
+            self.named.update((track.job,) if track.job else ())
+            self._classify(names)
             self.latest.settle(id, track)
             entries.add(graph.by_id[id].entry.name)
         for name in entries:
             self.outcomes[name] = dependencies.outcome([self.latest[node.id] for node in graph.members[name]])
             self.able.update(graph.dependants[name], (graph.ranks[name],))
-        self.able.difference_update([rank for rank in self.able if self.outcomes[graph.order[rank].name] is not None])
+        if entries:
+            finished = [rank for rank in self.able if self.outcomes[graph.order[rank].name] is not None]
+            self.able.difference_update(finished)
+
+    def _classify(self, names: Iterable[str]) -> None:
+        """Finds out anew of Jobs of these names whether they are begun since, or strangers."""
+        for name in names:
+            lives = name in self.jobs.living
+            _put(self.begun_since, name, lives and name in self.fresh and name not in self.proving)
+            _put(self.strangers, name, lives and name not in self.named)
+
+
+def _put(names: set[str], name: str, belongs: bool) -> None:
+    if belongs:
+        names.add(name)
+    else:
+        names.discard(name)
 
 
 def stored(flow: str, uid: str, graph: Graph, status: Object) -> StoredProgress:
@@ -131,6 +207,7 @@ def stored(flow: str, uid: str, graph: Graph, status: Object) -> StoredProgress:
     before, found = _CACHE.pop(uid, ((), None))
     if found is None or any(old is not new for old, new in zip(before, sources, strict=True)):
         found = _read(flow, graph, status.get("entries") or {})
+        found.uncompared.update(status.get("conditions") or ())
     _CACHE[uid] = sources, found
     if len(_CACHE) > _KEPT:
         _CACHE.popitem(last=False)
@@ -154,7 +231,7 @@ def _read(flow: str, graph: Graph, written: Mapping[str, Object]) -> StoredProgr
         begun=tuple(node for node in waiting if known[node.id].attempts or known[node.id].phase),
         fresh={node.job(flow, 1): node for node in waiting if not (known[node.id].attempts or known[node.id].phase)},
         able=set(_able(graph, known, outcomes, lambda _: False)),
-        jobs={track.job for track in known.values() if track.job},
+        named={track.job for track in known.values() if track.job},
     )
 
 

@@ -167,8 +167,11 @@ def merged(observed: Object, computed: Object) -> Object:
     return {key: value for key, value in {**observed, **computed}.items() if value not in (None, [], {})}
 
 
-#: Up to so many nodes nothing waits; in a longer flow a Job's phase is written after this delay.
-SHORT, JOB_DELAY = 100, timedelta(seconds=2)
+#: Up to so many nodes nothing waits; in a longer flow a Job's phase is written after a delay.
+SHORT = 100
+#: That delay, up to `GROWS` nodes, in proportion to the nodes beyond, and at most: a status grows with its flow, and of
+#: a thousand entries it takes an API server a quarter of a second to write.
+JOB_DELAY, GROWS, LONGEST_DELAY = timedelta(seconds=2), 250, timedelta(seconds=10)
 #: Fields about single Jobs.
 JOB_FIELDS = frozenset({*LISTS.values(), "jobStatusList", "conditions", "entries"})
 
@@ -189,6 +192,11 @@ def job_lists(view: ObservedFlow, known: Mapping[str, Track]) -> Object:
     return {"jobStatusList": found, "conditions": conditions(kept)}
 
 
+def delay(nodes: int) -> timedelta:
+    """Returns how long what a flow of so many nodes need not write at once may wait."""
+    return min(JOB_DELAY * max(1, nodes / GROWS), LONGEST_DELAY)
+
+
 def held_back_until(view: ObservedFlow, made: StartRound, known: Tracks, summary: Object) -> datetime | None:
     """Returns the time until which the write may wait; None to write now.
 
@@ -198,25 +206,32 @@ def held_back_until(view: ObservedFlow, made: StartRound, known: Tracks, summary
     if len(view.graph.nodes) <= SHORT or _has_facts(view, made, known, summary):
         return None
     before = view.status.get("conditions") or {}
-    if not before.keys() <= view.jobs.keys():
+    _compare(view, before)
+    if view.stored.missing:
         return None
-    shown, changed = view.stored.shown, []
     differing = view.stored.differing
-    for name, job in [each for each in view.jobs.items() if shown.get(each[0]) is not each[1]]:
-        seen = differing.get(name)
-        if seen is None or seen[0] is not job:
-            if before.get(name) == _condition(job):
-                shown[name] = job
-                continue
-            differing[name] = job, _since(job)
-        changed.append(name)
+    changed: Collection[str] = differing
     if len(view.jobs) > LISTED:
         settled = view.settled
-        changed = [name for name in changed if name in before or name not in settled]
+        changed = [name for name in differing if name in before or name not in settled]
     if not changed:
         return None
-    due = min(min(differing[name][1] or view.now for name in changed), view.now) + JOB_DELAY
+    due = min(*map(differing.__getitem__, changed), view.now) + delay(len(view.graph.nodes))
     return due if due > view.now else None
+
+
+def _compare(view: ObservedFlow, before: Object) -> None:
+    """Compares the Jobs that changed with the conditions of the status, `before`."""
+    stored = view.stored
+    while stored.uncompared:
+        name = stored.uncompared.pop()
+        job = view.jobs.get(name)
+        stored.missing.discard(name)
+        stored.differing.pop(name, None)
+        if job is None:
+            stored.missing.update({name} & before.keys())
+        elif before.get(name) != _condition(job):
+            stored.differing[name] = _since(job) or view.now
 
 
 def _has_facts(view: ObservedFlow, made: StartRound, known: Tracks, summary: Object) -> bool:

@@ -97,6 +97,12 @@ class Cluster(LaggingCluster):
         self.jobs[name] = self._newer({**self.jobs[name], "status": {"state": state, **status}})
         self._watch(name)
 
+    def appear(self, name: str, like: Object) -> None:
+        """A Job of this name is there that looks like another one at its beginning."""
+        metadata = {**like["metadata"], "name": name}
+        self.jobs[name] = self._born({**like, "metadata": metadata, "status": {}})
+        self._watch(name)
+
     def obey(self) -> None:
         """Carries out and deletes the Commands, as the Job controller does."""
         for name, command in list(self.commands.items()):

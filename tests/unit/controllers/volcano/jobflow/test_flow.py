@@ -546,7 +546,7 @@ def test_a_long_flow_writes_phases_after_a_delay_and_ends_at_once(monkeypatch: p
     for phase in ("Pending", "Restarting", "Aborting"):
         cluster.end("f-a", phase)
         cluster.reconcile()
-        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + status.JOB_DELAY, 0)
+        assert (cluster.status, cluster.back, cluster.told["Created"]) == (written, cluster.now + status.delay(2), 0)
     cluster.wait(2)
     cluster.reconcile()
     assert (cluster.entry("a")["phase"], cluster.told["Created"]) == ("Aborting", 1)
