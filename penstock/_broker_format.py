@@ -3,8 +3,9 @@
 The number stands in the key ``{prefix}:format``. It rises with a change that an earlier release would misread. Releases
 before the first that wrote it left no such key: their data is format 0, laid out as format 1. Format 2 adds the logs of
 children (workers/lua/child_log.lua), in which readers would miss what an earlier release writes; data without them is
-read whole. While a backup is restored a word stands in the number's place, which every release refuses: half of a
-backup must not be worked on.
+read whole. Format 3 compresses large objects (workers/cache/codec.py), which earlier releases cannot read. While a
+backup is restored a word stands in the number's place, which every release refuses: half of a backup must not be worked
+on.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from enum import Enum
 from penstock.errors import UserError
 
 #: The format that this release writes.
-FORMAT = 2
+FORMAT = 3
 
 #: What stands in place of the number while a backup is restored (deploy/backup/restoring.py).
 RESTORING = "restoring"
@@ -27,7 +28,7 @@ class Handling(Enum):
 
 
 #: Every other format that this release takes over, and how.
-OTHERS: Mapping[int, Handling] = {0: Handling.ADOPT, 1: Handling.ADOPT}
+OTHERS: Mapping[int, Handling] = dict.fromkeys((0, 1, 2), Handling.ADOPT)
 
 
 class FormatRefused(UserError):  # noqa: N818 - what happened

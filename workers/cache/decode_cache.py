@@ -8,7 +8,7 @@ from workers.cache import codec
 from workers.decision.snapshot import CachedObject
 from workers.newest_entries import TurnCache
 
-#: Bytes of values that a process caches; the decoded objects take about five times as much in addition.
+#: Bytes of values (`codec.size`) that a process caches; the decoded objects take about five times as much in addition.
 SIZE = 4 << 20
 #: Those of a process that polls: it needs each object in turn, again and again. Of more than it keeps it finds none.
 SIZE_OF_POLLER = 16 << 20
@@ -113,15 +113,16 @@ class DecodeCache:
     def size(self, kind: Kind, names: Sequence[bytes], values: Sequence[bytes]) -> int:
         """Returns the bytes of these values, some of which may be heads of those that are kept."""
         kept = (self._kept.get((kind.id, name)) for name in names)
-        return sum(len(one[0] if one else value) for one, value in zip(kept, values, strict=True))
+        return sum(codec.size(one[0] if one else value) for one, value in zip(kept, values, strict=True))
 
     def _keep(self, key: Field, value: bytes, entry: CachedObject) -> None:
         if former := self._kept.pop(key, None):
-            self._room += len(former[0])
-        if len(value) > self._largest:
+            self._room += codec.size(former[0])
+        size = codec.size(value)
+        if size > self._largest:
             return
         self._kept[key] = (value, entry)
-        self._room -= len(value)
+        self._room -= size
         while self._room < 0:
             _, (dropped, _) = self._kept.popitem(last=False)
-            self._room += len(dropped)
+            self._room += codec.size(dropped)

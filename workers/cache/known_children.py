@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from workers.cache import codec
 from workers.cache.decode_cache import NotKept, Read
 from workers.decision.snapshot import CachedObject
 
@@ -41,7 +42,7 @@ class KnownChildren:
         average = size // (len(entries) or 1)
         for field, value in zip(flat[0::2], flat[1::2], strict=True):
             entry = decode(field, value) if value else None
-            size += len(value) - (average if field in entries else 0)
+            size += codec.size(value) - (average if field in entries else 0)
             if entry is None:
                 entries.pop(field, None)
             else:

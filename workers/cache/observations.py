@@ -197,13 +197,13 @@ class ObservationReader:
             # One that left has no value.
             if first is None and (name := next(compress(names, values), None)):
                 first = child.id, name
-            sizes += map(len, values)
+            sizes += map(codec.size, values)
         own: tuple[CachedObject, ...] = ()
         if (value := answer[0]) is not None:
             name = what.encode()
             own = self._values.entries(kind, [name], [value], heads=heads)
             first = first or (kind.id, name)
-            sizes.append(len(value))
+            sizes.append(codec.size(value))
         self._values.decoded.was_read(read, first, sizes, now)
         return Observation(own[0] if own else None, found)
 

@@ -425,7 +425,7 @@ class Store:
                 if entry is None or entry.gone:
                     continue
                 seen.add(name)
-                if again and (room := room - len(value)) > 0:
+                if again and (room := room - codec.size(value)) > 0:
                     kept[name] = value, entry
                 yield entry
             await self._values.set_unreadable_aside()

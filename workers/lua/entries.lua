@@ -7,7 +7,7 @@
 -- without a controller the uid is '~<namespace>' if some controller adopts the kind. refers to: key of the object that
 -- this one names without being owned by it, or '-'. stamp: changes with generation and annotations, which is when
 -- triggers are measured again. watched: 1 if a controller of ours reconciles the object. deleting: 1 with a
--- deletionTimestamp. JSON: the object, or '-' for a tombstone.
+-- deletionTimestamp. JSON: the object, compressed if it is large (workers/cache/codec.py), or '-' for a tombstone.
 local HEAD = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%d)(%d) '
 
 -- Returns the header of a value; nil for no value, and for one that cannot be read: it counts as missing.

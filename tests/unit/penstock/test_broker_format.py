@@ -33,8 +33,8 @@ def test_any_other_format_is_refused_with_both_and_what_to_do(found, problem):
 
 
 def test_data_of_earlier_formats_are_adopted_by_this_release():
-    assert (check(None), check("1")) == (0, 1)
-    assert adoptable() == (0, 1)
+    assert (check(None), check("1"), check("2")) == (0, 1, 2)
+    assert adoptable() == (0, 1, 2)
 
 
 def test_a_release_that_reads_its_own_format_alone_says_so():

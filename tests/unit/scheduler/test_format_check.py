@@ -17,7 +17,7 @@ async def test_data_without_a_format_gets_ours(fake_redis):
     await check_format(fake_redis, KEYS)
 
 
-@for_each(0, 1)
+@for_each(0, 1, 2)
 async def test_data_of_an_earlier_format_get_ours(found, fake_redis):
     await fake_redis.set(KEYS.format, found)
     await check_format(fake_redis, KEYS)
@@ -27,7 +27,7 @@ async def test_data_of_an_earlier_format_get_ours(found, fake_redis):
 @for_each(NEWER, NEWER + 9, "red")
 async def test_another_format_is_refused_and_stays(found, fake_redis):
     await fake_redis.set(KEYS.format, found)
-    with pytest.raises(FormatRefused, match=f"has format {found}; this release reads 0, 1 and {FORMAT}"):
+    with pytest.raises(FormatRefused, match=f"has format {found}; this release reads 0, 1, 2 and {FORMAT}"):
         await check_format(fake_redis, KEYS)
     assert await fake_redis.get(KEYS.format) == str(found).encode()
 
@@ -48,7 +48,7 @@ async def test_no_key_is_claimed_once_the_format_is_newer(found, lane, fake_redi
     assert {key: await fake_redis.dump(key) for key in await fake_redis.keys()} == before
 
 
-@for_each(None, 0, 1, FORMAT)
+@for_each(None, 0, 1, 2, FORMAT)
 async def test_keys_of_a_readable_format_are_claimed(found, lane, fake_redis):
     await lane.mark(["jobs.batch/default/a"])
     await (fake_redis.set(KEYS.format, found) if found is not None else fake_redis.delete(KEYS.format))
