@@ -14,6 +14,7 @@ the API server into one of these, keeps the original as the cause, and trims wha
         ├── Invalid             400, 422: the object is wrong; retrying does not help, a change of it does
         ├── Forbidden           401, 403: not allowed, or the namespace is terminating
         └── Unavailable         429, 5xx, time-outs, no connection: try again later
+            ├── Silent            a watch without a byte for too long: open it again
             └── Throttled         not sent at all: the server asked for a pause, or too many requests wait for it
 """
 
@@ -30,6 +31,7 @@ __all__ = [
     "Invalid",
     "NotFound",
     "PenstockError",
+    "Silent",
     "Stale",
     "Throttled",
     "Unavailable",
@@ -104,6 +106,10 @@ class Unavailable(ClusterError):  # noqa: N818
     def concerns_all(self) -> bool:
         """True: the next request meets the same server."""
         return True
+
+
+class Silent(Unavailable):
+    """A watch without a byte for too long: nothing happened, or the peer has vanished."""
 
 
 class Throttled(Unavailable):

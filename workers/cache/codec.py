@@ -4,8 +4,9 @@ Scripts do not read the JSON, and here alone large JSON is compressed.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import orjson
 
@@ -111,7 +112,9 @@ def entry(of: Ref, value: bytes | None) -> CachedObject | None:
     if len(parts) <= _FIELDS_BEFORE_JSON:
         raise ValueError("its header is not whole")
     json = parts[_FIELDS_BEFORE_JSON]
-    body = None if json == _GONE else orjson.loads(_expanded(json))
+    if json.startswith(_COMPRESSED):
+        json = _expanded(json)
+    body = None if json == _GONE else orjson.loads(json)
     if body is not None and not (isinstance(body, dict) and isinstance(body.get("metadata"), dict)):
         raise ValueError("it has no metadata")
     return CachedObject(of, body, int(parts[1]))
@@ -126,15 +129,17 @@ def size(value: bytes) -> int:
     return len(value) - len(json) + int(number) if number.isdigit() else len(value)
 
 
+def sizes(values: Sequence[bytes]) -> list[int]:
+    """Returns the `size` of each; of a thousand small ones without a call for each."""
+    large = any(map(bytes.endswith, values, repeat(_COMPRESSED)))
+    return list(map(size if large else len, values))
+
+
 def _compressed(json: bytes) -> bytes:
-    if len(json) <= LARGE:
-        return json
     return b"%b%d %b%b" % (_COMPRESSED, len(json), zlib.compress(json, _LEVEL), _COMPRESSED)
 
 
 def _expanded(json: bytes) -> bytes:
-    if not json.startswith(_COMPRESSED):
-        return json
     _, _, stream = json.partition(b" ")
     try:
         return zlib.decompress(stream.removesuffix(_COMPRESSED))
@@ -184,6 +189,7 @@ def _arguments(
         raise Unreadable(f"resourceVersion {version!r}, uid {uid!r}, generation {generation!r}")
     annotations = orjson.dumps(metadata.get("annotations") or {}, option=orjson.OPT_SORT_KEYS)
     flags = f"{watched(state):d}{'deletionTimestamp' in metadata:d}"
+    json = _GONE if change.body is None else orjson.dumps(_trimmed(kind, state))
     return [
         field(ref_of(kind, state)),
         version,
@@ -194,7 +200,7 @@ def _arguments(
         generation,
         f"{generation}.{zlib.crc32(annotations):x}",
         flags,
-        _GONE if change.body is None else _compressed(orjson.dumps(_trimmed(kind, state))),
+        json if len(json) <= LARGE else _compressed(json),
     ]
 
 

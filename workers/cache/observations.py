@@ -197,7 +197,7 @@ class ObservationReader:
             # One that left has no value.
             if first is None and (name := next(compress(names, values), None)):
                 first = child.id, name
-            sizes += map(codec.size, values)
+            sizes += codec.sizes(values)
         own: tuple[CachedObject, ...] = ()
         if (value := answer[0]) is not None:
             name = what.encode()

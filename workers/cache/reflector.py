@@ -216,6 +216,9 @@ class Reflector:
                 await self._watch(epoch, stream)
             except errors.Gone:
                 raise
+            except errors.Silent:
+                # Of a quiet kind servers of Kubernetes 1.20 send nothing until the watch ends.
+                stream.failures = 0
             except (errors.ClusterError, RedisError) as error:
                 log.warning("a watch broke off", extra={"kind": self._kind.id, "error": str(error)})
                 stream.failures += 1

@@ -194,9 +194,9 @@ class Cluster:
 
         An empty burst means that everything that arrived was yielded: one follows each run of events, and one comes
         after each `idle` wait (default: a second) without events. It does not prove that the server is alive: a
-        connection without a byte for `silence` seconds raises `errors.Unavailable`, a vanished peer sooner, by TCP
-        keepalive. The server ends the watch after `timeout` seconds; resume from the last resourceVersion. Raises
-        `errors.Gone` when the server no longer knows that version: list again.
+        connection without a byte for `silence` seconds raises `errors.Silent`, a vanished peer `errors.Unavailable`
+        sooner, by TCP keepalive. The server ends the watch after `timeout` seconds; resume from the last
+        resourceVersion. Raises `errors.Gone` when the server no longer knows that version: list again.
         """
         query = {
             "watch": "true",

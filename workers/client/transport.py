@@ -171,7 +171,7 @@ async def lines(
 
     An empty burst says that nothing more can be read at this moment: one follows each run of lines (unless a line
     is still incomplete), and one comes whenever the stream is quiet for an `idle` wait. After `silence` seconds without
-    a byte: `errors.Unavailable`. partial: hand out a last line that has no end, and pieces of lines longer than
+    a byte: `errors.Silent`. partial: hand out a last line that has no end, and pieces of lines longer than
     `LONGEST_LINE`; otherwise a last line is dropped, and every line is whole. blank: hand out empty lines too.
     """
     loop = asyncio.get_running_loop()
@@ -190,7 +190,7 @@ async def lines(
                 yield [line.rstrip(b"\r") for line in burst if line or blank]
             continue
         if silence is not None and loop.time() - heard > silence:
-            raise errors.Unavailable(f"not a byte for {silence:g} s")
+            raise errors.Silent(f"not a byte for {silence:g} s")
         quiet = True
         if not rest:
             yield []

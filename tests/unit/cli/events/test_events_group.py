@@ -13,7 +13,7 @@ import redis.asyncio as redis
 
 from deploy.cli.events import delivery_rows, delivery_selection
 from penstock import cloudevents
-from penstock._broker_format import RESTORING
+from penstock._broker_format import FORMAT, RESTORING
 from scalers.deliveries.delivery import Delivery, DeliveryAttempt, DeliveryFilter
 from scheduler.keys import Keys
 from tests.support.event_jobs import PolledEventJob
@@ -151,7 +151,7 @@ def test_errors_name_what_is_wrong(words: tuple[str, ...], said: str, using: Usi
 
 @for_each(
     (RESTORING, "half of a backup"),
-    ("3", "the broker's data has format 3"),
+    (str(FORMAT + 1), f"the broker's data has format {FORMAT + 1}"),
 )
 @pytest.mark.parametrize("words", [("list", "orders"), ("replay", "orders", "--all")])
 def test_data_that_must_not_be_touched_are_left_alone(

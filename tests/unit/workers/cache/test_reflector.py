@@ -22,7 +22,7 @@ from workers.cache.reflector import ECHOES, Pace, Reflector
 from workers.cache.store import Applied, LeadershipLost, ObjectVersion, Store
 from workers.client.rest import WatchEvent
 from workers.decision.snapshot import CachedObject
-from workers.errors import NotFound, Unavailable
+from workers.errors import NotFound, Silent, Unavailable
 
 QUICK = Pace(relist=3600, watch=3600, beat=0.01, probe=0.03, base=0.01, cap=0.05)
 
@@ -120,6 +120,26 @@ async def test_a_watch_that_breaks_is_taken_up_where_it_was(rig: ReflectorRig) -
         await eventually(rig.in_step)
     assert rig.cluster.lists == 1
     assert rig.cluster.watches[-1] == str(reached)
+
+
+@cases(("nothing happened", Silent("not a byte"), []), ("it broke", Unavailable("cut"), ["a watch broke off"]))
+async def test_a_watch_that_was_only_silent_is_opened_again_and_not_worth_a_warning(
+    error: Exception, warned: list[str], rig: ReflectorRig, caplog: pytest.LogCaptureFixture
+) -> None:
+    working = rig.cluster.follow
+
+    async def silent(*_: object, **__: object) -> AsyncIterator[tuple[object, ...]]:
+        rig.cluster.follow = working  # type: ignore[method-assign]
+        yield ()
+        raise error
+
+    rig.cluster.follow = silent  # type: ignore[method-assign, assignment]
+    async with rig.informing():
+        await eventually(rig.fresh)
+        rig.cluster.put(JOB, job("a", 0))
+        await eventually(rig.in_step)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == warned
+    assert rig.cluster.lists == 1
 
 
 async def test_a_bookmark_moves_the_place_to_take_up_from(rig: ReflectorRig) -> None:

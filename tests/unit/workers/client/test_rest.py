@@ -309,7 +309,7 @@ async def test_a_wait_may_be_cut_at_the_moment_at_which_it_ends() -> None:
 
 async def test_a_silent_connection_is_given_up(server: Server, cluster: Cluster) -> None:
     server.streams(hang=True)
-    with pytest.raises(errors.Unavailable, match="not a byte"):
+    with pytest.raises(errors.Silent, match="not a byte"):
         await versions(cluster, idle=0.01, silence=0.05)
 
 

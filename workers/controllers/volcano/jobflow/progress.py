@@ -188,17 +188,12 @@ class StoredProgress:
 
     def _classify(self, names: Iterable[str]) -> None:
         """Finds out anew of Jobs of these names whether they are begun since, or strangers."""
-        for name in names:
-            lives = name in self.jobs.living
-            _put(self.begun_since, name, lives and name in self.fresh and name not in self.proving)
-            _put(self.strangers, name, lives and name not in self.named)
-
-
-def _put(names: set[str], name: str, belongs: bool) -> None:
-    if belongs:
-        names.add(name)
-    else:
-        names.discard(name)
+        names = set(names)
+        living = {name for name in names if name in self.jobs.living}
+        self.begun_since.difference_update(names)
+        self.begun_since.update(name for name in living if name in self.fresh and name not in self.proving)
+        self.strangers.difference_update(names)
+        self.strangers.update(living - self.named)
 
 
 def stored(flow: str, uid: str, graph: Graph, status: Object) -> StoredProgress:
