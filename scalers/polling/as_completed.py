@@ -1,4 +1,4 @@
-"""The polls of one claim, side by side: each is yielded as soon as it is complete."""
+"""The polls of one claim, side by side: each is yielded soon after it is complete."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -8,6 +8,10 @@ from scalers.polling.object_poll import ObjectPoll
 from workers.cancellation import cancelled
 
 T = TypeVar("T")
+
+#: Seconds for which complete polls wait for others while some go on: readings are stored, and leases settled, at the
+#: cost of a round trip, however many they are.
+GATHER = 0.01
 
 
 class PollRound:
@@ -38,9 +42,11 @@ class PollRound:
         self._changed.set()
 
     async def completed(self) -> AsyncIterator[list[ObjectPoll]]:
-        """Yields complete polls, those of one moment together, until all work has ended. Raises its first failure."""
+        """Yields complete polls, those within `GATHER` together, until all work has ended. Raises its first failure."""
         while self._tasks or self._complete or self._failure:
             await self._changed.wait()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=GATHER)
             self._changed.clear()
             if self._failure:
                 raise self._failure

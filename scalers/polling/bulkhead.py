@@ -49,6 +49,8 @@ class AnswerHistory:
                 del self._answered[key[0]]
 
 
+_OUTCOMES = tuple(AnswerOutcome)
+
 #: A question that waits for a slot.
 _Waiting = asyncio.Future[None]
 
@@ -70,7 +72,8 @@ class Bulkhead:
 
     def __init__(self, limit: int) -> None:
         self._caps = {outcome: max(1, int(limit * share)) for outcome, share in _SHARES.items()}
-        self._in_use = dict.fromkeys(AnswerOutcome, 0)
+        #: By outcome, the slots that questions of it and of every worse one have.
+        self._in_use = dict.fromkeys(_OUTCOMES, 0)
         self._waiting: dict[AnswerOutcome, OrderedDict[Hashable, deque[_Waiting]]] = {
             outcome: OrderedDict() for outcome in AnswerOutcome
         }
@@ -79,7 +82,7 @@ class Bulkhead:
     @property
     def idle(self) -> bool:
         """Returns whether no slot is in use and no question waits for one."""
-        return not any(self._in_use.values()) and not any(self._waiting.values())
+        return not self._in_use[AnswerOutcome.ANSWERED] and not any(self._waiting.values())
 
     @asynccontextmanager
     async def slot(
@@ -94,7 +97,7 @@ class Bulkhead:
         try:
             yield
         finally:
-            self._in_use[outcome] -= 1
+            self._count(outcome, -1)
             self._grant()
 
     async def _wait(self, owner: Hashable, outcome: AnswerOutcome) -> None:
@@ -106,7 +109,7 @@ class Bulkhead:
         except asyncio.CancelledError:
             # The slot may have been granted in the moment of the cancellation: it goes to the next one.
             if waiting.done() and not waiting.cancelled():
-                self._in_use[outcome] -= 1
+                self._count(outcome, -1)
                 self._grant()
             raise
 
@@ -119,7 +122,7 @@ class Bulkhead:
             if questions:
                 owners[owner] = questions
             if not question.done():
-                self._in_use[outcome] += 1
+                self._count(outcome, 1)
                 question.set_result(None)
 
     def _next(self) -> AnswerOutcome | None:
@@ -133,8 +136,8 @@ class Bulkhead:
 
     def _is_free(self, outcome: AnswerOutcome) -> bool:
         """Returns whether one more fits under the cap of this outcome and of every better one."""
-        return all(
-            sum(used for each, used in self._in_use.items() if each >= cap) < self._caps[cap]
-            for cap in AnswerOutcome
-            if cap <= outcome
-        )
+        return all(self._in_use[better] < self._caps[better] for better in _OUTCOMES[: outcome + 1])
+
+    def _count(self, outcome: AnswerOutcome, slots: int) -> None:
+        for better in _OUTCOMES[: outcome + 1]:
+            self._in_use[better] += slots

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -70,22 +71,40 @@ def polling_interval(body: Object, default: float) -> float:
     return float(interval) if isinstance(interval, int) and interval > 0 else default
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SourceKey:
-    """One server as one class of scalers asks it. alone: tells sources apart that name no server."""
+    """One server as one class of scalers asks it. alone: tells sources apart that name no server.
+
+    `of` returns the same object for equal ones: each measurement looks its source up twenty times, and comparing two
+    servers means comparing their certificates.
+    """
 
     scaler: type[Scaler]
     server: Hashable
     alone: Hashable = None
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.scaler, self.server, self.alone)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @classmethod
     def of(cls, scaler: Scaler, alone: Hashable) -> "SourceKey":
         """Returns the source of a scaler; `alone` identifies the trigger in case it names no server."""
         server = scaler.server
-        return cls(type(scaler), server, alone if server is None else None)
+        words = (type(scaler), server, alone if server is None else None)
+        if (found := _KNOWN.get(words)) is None:
+            found = _KNOWN[words] = cls(*words)
+        return found
 
     def __str__(self) -> str:
         return "the source" if self.server is None else str(self.server)
+
+
+#: By their fields, the sources of objects that are polled.
+_KNOWN: WeakValueDictionary[tuple[Hashable, ...], SourceKey] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ BENCHMARKS = (
     "latency",
     "events",
     "polling",
+    "prometheus",
     "reconcile",
     "cron",
     "job",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -52,6 +52,14 @@ class Server:
 
     origin: str
     tls: TLS = field(default_factory=TLS, repr=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.origin, self.tls)))
+
+    def __hash__(self) -> int:
+        # Each question looks its server up twenty times.
+        return self._hash
 
     def __str__(self) -> str:
         return self.origin
@@ -228,7 +236,7 @@ class WebSource(Certificates):
         """The certificates to present, with `tls` alone, and to trust."""
         return self.certificates() if "tls" in self.auth_modes else TLS(self.ca or "", verify=not self.unsafe_ssl)
 
-    @property
+    @cached_property
     def server(self) -> Server:
         """The server by scheme, host and port: all its triggers share its connections."""
         parts = urlsplit(self.url)

@@ -5,10 +5,13 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from aiohttp import web
 from redis.asyncio import Redis
 
+from scalers.sources.http import web as sources_web
 from tests.integration.scalers.servers import count_writes
 from tests.integration.scalers.world import World, build, redis_trigger, scaled_job
+from tests.support.servers import answering
 from workers.api.kinds import Object
 
 OTHERS = 1000
@@ -69,6 +72,23 @@ async def test_as_many_triggers_as_may_be_are_one_more_question(
     assert [sample.value for sample in reading.samples] == [3.0, *[0.0] * 999]
 
 
+class CountedCalls:
+    """Calls of our own functions while open."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __enter__(self) -> "CountedCalls":
+        sys.setprofile(self._count)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _count(self, frame: FrameType, event: str, _: Any) -> None:
+        self.calls += event == "call" and frame.f_globals.get("__name__", "").startswith(OURS)
+
+
 async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
     real_redis: Redis, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,17 +100,36 @@ async def test_a_poll_of_many_unchanged_objects_makes_few_round_trips_and_calls(
         await polling.once()
         await world.deciding()
         sent = count_writes(monkeypatch)
-        calls = 0
-
-        def count(frame: FrameType, event: str, _: Any) -> None:
-            nonlocal calls
-            calls += event == "call" and frame.f_globals.get("__name__", "").startswith(OURS)
-
-        sys.setprofile(count)
-        try:
+        with CountedCalls() as counted:
             claim = await polling.again(*names)
-        finally:
-            sys.setprofile(None)
     assert len(claim.leases) == len(names)
     assert len(sent) <= 8
-    assert calls / len(names) <= 110
+    assert counted.calls / len(names) <= 110
+
+
+async def test_a_poll_that_asks_a_question_of_its_own_makes_few_calls(
+    real_redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def five(request: web.BaseRequest) -> web.Response:
+        asked.append(request.query["query"])
+        result = [{"metric": {}, "value": [1, "5"]}]
+        return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+    asked: list[str] = []
+    monkeypatch.setattr(sources_web, "SHARED", 0.0)
+    world = await build(real_redis, lease=60.0)
+    names = [f"l{number}" for number in range(100)]
+    async with answering(five) as address:
+        await world.apply(*(scaled_job(name, _prometheus(address, name)) for name in names))
+        async with world.polling() as polling:
+            await polling.once()
+            await world.deciding()
+            asked.clear()
+            with CountedCalls() as counted:
+                await polling.again(*names)
+    assert sorted(asked) == sorted(names)
+    assert counted.calls / len(names) <= 250
+
+
+def _prometheus(address: str, query: str) -> Object:
+    return {"type": "prometheus", "metadata": {"serverAddress": address, "query": query, "threshold": "1"}}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scalers.polling.as_completed import PollRound
+from scalers.polling.as_completed import GATHER, PollRound
 
 pytestmark = pytest.mark.virtual_time
 
@@ -32,6 +32,21 @@ async def test_complete_polls_are_handed_out_while_others_go_on(work: PollRound)
         found.append(complete)
         go_on.set()
     assert found == [["first"], ["second"]]
+
+
+async def test_polls_that_are_complete_soon_after_one_another_are_handed_out_together(work: PollRound) -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    async def take(poll: Any, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        work.complete(poll)
+
+    for poll, seconds in (("a", 1.0), ("b", 1.0 + GATHER / 2), ("c", 1.0 + 3 * GATHER), ("d", 9.0)):
+        work.start(take(poll, seconds))
+    found = [(complete, loop.time() - began) async for complete in work.completed()]
+    # Nothing is waited for once all work has ended.
+    assert found == [(["a", "b"], 1.0 + GATHER), (["c"], pytest.approx(1.0 + 4 * GATHER)), (["d"], 9.0)]
 
 
 async def fail() -> None:
