@@ -61,6 +61,10 @@ class Ref:
     namespace: str
     name: str
 
+    def __hash__(self) -> int:
+        # Without a call of the kind's own.
+        return hash((self.kind.id, self.namespace, self.name))
+
     @property
     def key(self) -> str:
         """Returns the object's key, see the module's docstring."""

@@ -185,7 +185,7 @@ def _arguments(
     version, uid = metadata["resourceVersion"], metadata["uid"]
     owner, owner_key = _owner(state, adopted=adopted)
     # The header is made of words.
-    if not str(version).isdecimal() or any(" " in str(word) for word in (uid, owner, owner_key, generation)):
+    if not str(version).isdecimal() or " " in f"{uid}{owner}{owner_key}{generation}":
         raise Unreadable(f"resourceVersion {version!r}, uid {uid!r}, generation {generation!r}")
     annotations = orjson.dumps(metadata.get("annotations") or {}, option=orjson.OPT_SORT_KEYS)
     flags = f"{watched(state):d}{'deletionTimestamp' in metadata:d}"

@@ -134,7 +134,7 @@ async def test_a_job_for_an_item_costs_few_round_trips_bytes_and_calls(
 
 
 @cases(
-    ("a watch that is late", TurningCluster, {"round_trips": 0.3, "sent": 2100, "decoded": 1.1, "calls": 638}),
+    ("a watch that is late", TurningCluster, {"round_trips": 0.3, "sent": 2100, "decoded": 1.1, "calls": 605}),
     ("a watch that is first", QuickWatch, {}),
 )
 async def test_a_run_of_a_schedule_costs_few_round_trips_bytes_and_calls(

@@ -1,6 +1,6 @@
 """The cursor over an object's slots: up to it every run was started or missed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from workers.api import times
@@ -27,24 +27,24 @@ class Cursor:
     """created: of the object. scheduled: the newest slot whose run was started. missed: the newest that was not.
 
     edited: when the schedule was last edited; its slots before that were never due.
+
+    anchor: the newest handled slot, from which an ``@every`` goes on; at first the object's creation. at: slots up to
+    this instant are handled, or are none; at first those before the object was created.
     """
 
     created: datetime
     scheduled: datetime | None = None
     missed: datetime | None = None
     edited: datetime | None = None
+    anchor: datetime = field(init=False)
+    at: datetime = field(init=False)
 
-    @property
-    def at(self) -> datetime:
-        """Slots up to this instant are handled, or are none; at first those before the object was created."""
-        return max(self.anchor, self.edited) if self.edited else self.anchor
-
-    @property
-    def anchor(self) -> datetime:
-        """The newest handled slot, from which an ``@every`` goes on; at first the object's creation."""
-        if self.scheduled and self.missed:
-            return max(self.scheduled, self.missed)
-        return self.scheduled or self.missed or self.created
+    def __post_init__(self) -> None:
+        handled = [moment for moment in (self.scheduled, self.missed) if moment]
+        anchor = max(handled, default=self.created)
+        # Of one cursor a decision asks for them a dozen times.
+        object.__setattr__(self, "anchor", anchor)
+        object.__setattr__(self, "at", max(anchor, self.edited) if self.edited else anchor)
 
     def is_ahead(self, now: datetime) -> bool:
         """True if it lies in the future by more than clocks differ."""

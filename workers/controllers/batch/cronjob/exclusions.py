@@ -94,6 +94,8 @@ class Exclusions:
 
     def around(self, moment: datetime) -> Window | None:
         """Returns an excluded window around this moment, or None."""
+        if not self.rules:
+            return None
         return next((window for rule in self.rules if (window := rule.around(moment))), None)
 
     def opens(self, after: datetime) -> datetime | None:
