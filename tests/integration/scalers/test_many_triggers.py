@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 from redis.asyncio import Redis
 
+from scalers.polling import as_completed
 from scalers.sources.http import web as sources_web
 from tests.integration.scalers.servers import count_writes
 from tests.integration.scalers.world import World, build, redis_trigger, scaled_job
@@ -117,6 +118,8 @@ async def test_a_poll_that_asks_a_question_of_its_own_makes_few_calls(
 
     asked: list[str] = []
     monkeypatch.setattr(sources_web, "SHARED", 0.0)
+    # How many polls are concluded together depends on the time that answers take, and is not counted here.
+    monkeypatch.setattr(as_completed, "GATHER", 60.0)
     world = await build(real_redis, lease=60.0)
     names = [f"l{number}" for number in range(100)]
     async with answering(five) as address:
@@ -128,7 +131,7 @@ async def test_a_poll_that_asks_a_question_of_its_own_makes_few_calls(
             with CountedCalls() as counted:
                 await polling.again(*names)
     assert sorted(asked) == sorted(names)
-    assert counted.calls / len(names) <= 250
+    assert counted.calls / len(names) <= 240
 
 
 def _prometheus(address: str, query: str) -> Object:
