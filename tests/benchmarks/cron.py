@@ -11,7 +11,7 @@ BENCH_CRONJOBS ("100" or "100,500") shortens a run: all processes must store all
 import asyncio
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
@@ -47,7 +47,7 @@ MINUTE = timedelta(minutes=1)
 PATIENCE = 600
 #: The names of the CronJobs that we, or a peer, run begin with this.
 OURS = "nightly"
-#: CronJobs that kube-controller-manager by default runs within the time of a watch (10 minutes).
+#: CronJobs that kube-controller-manager by default runs within `PATIENCE`.
 MOST_BY_DEFAULT = 2000
 #: The CronJobs of a server before 1.21, which we do not read.
 BETA_CRON_JOB = Kind("batch", "v1beta1", "CronJob", "cronjobs")
@@ -250,18 +250,26 @@ async def _watched(cluster: Cluster, kind: Kind, count: int, minute: datetime, c
     await asyncio.sleep((minute - datetime.now(UTC)).total_seconds() - 1)
     version = await version_of(cluster, JOB)
     delays: list[float] = []
-    until = perf_counter() + PATIENCE
     async with cpu.of(count):
-        # A server ends the watch of a client that reads too slowly, as this one may on a busy machine.
-        while len(delays) < count and (left := until - perf_counter()) > 0:
-            async for event in cluster.watch(JOB, "default", resource_version=version, timeout=left):
-                version = event.object["metadata"]["resourceVersion"]
-                if event.type == "ADDED":
-                    delays.append((datetime.now(UTC) - minute).total_seconds())
-                    if len(delays) == count:
-                        break
+        async for _ in _new_jobs(cluster, version):
+            delays.append((datetime.now(UTC) - minute).total_seconds())
+            if len(delays) == count:
+                break
     if len(delays) != count:
         raise RuntimeError(f"only {len(delays)} of {count} Jobs were created")
     # Those that watch would answer each status that the bare client writes.
     with cpu.standing_still():
         return Minute(delays, await _bare(cluster, count, "bare", kind), cpu)
+
+
+async def _new_jobs(cluster: Cluster, version: str) -> AsyncIterator[Object]:
+    """Yields each Job of the default namespace that is new since this resourceVersion, for `PATIENCE` seconds.
+
+    A server ends the watch of a client that reads too slowly, as this one may on a busy machine.
+    """
+    until = perf_counter() + PATIENCE
+    while (left := until - perf_counter()) > 0:
+        async for event in cluster.watch(JOB, "default", resource_version=version, timeout=left):
+            version = event.object["metadata"]["resourceVersion"]
+            if event.type == "ADDED":
+                yield event.object

@@ -44,11 +44,16 @@ async def _polled(queries: int) -> list[Figure]:
         async with stack(metrics_port=metrics) as running, aiohttp.ClientSession() as http:
             await _create(running, server.url, queries)
             scaler, ports = running.pids["scaler-1"], range(metrics, metrics + len(running.pids))
-            await _all_polled(http, server.url, ports)
+
+            async def now() -> tuple[float, ...]:
+                polls, asked = await _polls(http, ports), await _asked(http, server.url)
+                return time.perf_counter(), cpu.seconds(scaler), polls, asked
+
+            await _all_polled(http, ports)
             await asyncio.sleep(WARM)
-            began = time.perf_counter(), cpu.seconds(scaler), await _polls(http, ports), await _asked(http, server.url)
+            began = await now()
             await asyncio.sleep(WINDOW)
-            ended = time.perf_counter(), cpu.seconds(scaler), await _polls(http, ports), await _asked(http, server.url)
+            ended = await now()
         seconds, spent, polls, asked = (after - before for before, after in zip(began, ended, strict=True))
         bare = await _bare(server.url)
     group = f"{SCALED_JOBS:,} ScaledJobs on one Prometheus, polled every {INTERVAL} s, {queries:,} queries"
@@ -89,7 +94,7 @@ async def _create(running: Stack, url: str, queries: int) -> None:
     )
 
 
-async def _all_polled(http: aiohttp.ClientSession, url: str, ports: Sequence[int]) -> None:
+async def _all_polled(http: aiohttp.ClientSession, ports: Sequence[int]) -> None:
     """Returns when a second has as many polls as there are ScaledJobs, or nearly, or no more than the one before."""
     before, rate = await _polls(http, ports), 0.0
     for _ in range(60):

@@ -52,10 +52,9 @@ async def test_releases_share_a_broker_up_and_down_and_everything_is_done_once(t
                 # A release of the future raises the format under both.
                 await broker.set(KEY, NEWER)
                 await eventually(lambda: not any(member.alive for member in (*old, *new)), PATIENCE)
+                refusal = f"has format {NEWER}; this release reads 0, 1, 2 and {FORMAT}"
                 for member in (*old, *new):
-                    assert f"has format {NEWER}; this release reads 0, 1, 2 and {FORMAT}" in member.output, (
-                        member.output
-                    )
+                    assert refusal in member.output, member.output
                     assert (member.process.returncode == 0) is (member.part in ("worker", "scaler")), member.output
                     del made.members[member.name]
                 refused = made.start("worker", 2)

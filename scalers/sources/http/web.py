@@ -52,14 +52,10 @@ class Server:
 
     origin: str
     tls: TLS = field(default_factory=TLS, repr=False)
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.origin, self.tls)))
 
     def __hash__(self) -> int:
-        # Each question looks its server up twenty times.
-        return self._hash
+        # Each question looks its server up, and rarely are there two of one origin.
+        return hash(self.origin)
 
     def __str__(self) -> str:
         return self.origin

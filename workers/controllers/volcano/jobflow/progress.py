@@ -83,19 +83,13 @@ class KnownJobs:
         former = [self._entries[key] for key in self._entries.keys() - found.keys()]
         if not new and not former:
             return frozenset()
-        living, gone = dict(self.living), set(self.gone)
         changed = frozenset(entry.ref.name for entry in (*former, *new))
-        for name in changed - {entry.ref.name for entry in new}:
+        living = dict(self.living)
+        for name in changed:
             living.pop(name, None)
-            gone.discard(name)
-        for entry in new:
-            if entry.body is None:
-                living.pop(entry.ref.name, None)
-                gone.add(entry.ref.name)
-            else:
-                living[entry.ref.name] = entry.body
-                gone.discard(entry.ref.name)
-        self._entries, self.living, self.gone = found, living, frozenset(gone)
+        self.living = living | {entry.ref.name: entry.body for entry in new if entry.body is not None}
+        self.gone = (self.gone - changed) | {entry.ref.name for entry in new if entry.body is None}
+        self._entries = found
         return changed
 
 
@@ -148,18 +142,17 @@ class StoredProgress:
         """
         changed = self.jobs.take(entries)
         self.uncompared.update(changed)
-        jobs, others = self.jobs.living, set[str]()
+        jobs, reopened = self.jobs.living, list[str]()
         for id in {self.proving[name] for name in changed if name in self.proving}:
             job, track, following = self.ended[id]
             if jobs.get(track.job or "") is not job or following in jobs:
-                others.add(id)
-        for id in others:
-            _, track, following = self.ended.pop(id)
-            self.proving.pop(track.job or "", None)
-            self.proving.pop(following, None)
-            self.found_again.discard(id)
+                del self.ended[id]
+                self.proving.pop(track.job or "", None)
+                self.proving.pop(following, None)
+                self.found_again.discard(id)
+                reopened.append(id)
         self._classify(changed)
-        self._settle(graph, others)
+        self._settle(graph, reopened)
 
     def end(self, graph: Graph, ends: Collection[tuple[str, Object, Track, str]]) -> None:
         """Remembers ends that Jobs themselves tell: each a node id, the Job, its track, and the next attempt's name."""
